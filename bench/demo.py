@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""The load of ./demo and its report; see there.  Not run by hand."""
+
+import argparse
+import html
+import io
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from demo_lib import METHODS, Load, Server, human, say  # noqa: E402
+
+# Okabe and Ito's palette: told apart by colour-blind readers too.
+COLOUR = {"heap": "#D55E00", "inplace": "#0072B2", "undo": "#009E73"}
+
+
+def progress(load):
+    if len(load.tps) % 10 == 0:
+        _, table, index, undo, _ = load.samples[-1]
+        held = load.snap_from <= load.elapsed() < load.snap_to
+        say(f"{load.method:8s} {load.tps[-1][0]:3.0f} s {load.tps[-1][1]:7.0f} TPS   "
+            f"table {human(table)}, indexes {human(index)}, undo {human(undo)}"
+            + ("   (snapshot held)" if held else ""))
+
+
+def table_rows(loads):
+    """[(measure, method, before, during, after)], as text; the ratio rows too."""
+    columns = {m: [load.phase(a, b) for (_, a, b) in load.phases()] for m, load in loads.items()}
+    start = {m: load.samples[0] for m, load in loads.items()}
+    rows = []
+
+    def ratio(i):
+        return ["-" if not columns["heap"][p][i] else
+                f"{columns['inplace'][p][i] / columns['heap'][p][i]:.2f}" for p in range(3)]
+
+    for i, (name, show) in enumerate((
+            ("transactions/s", lambda v: f"{v:.0f}"), ("WAL bytes/transaction", lambda v: f"{v:.0f}"),
+            ("table size", human), ("index size", human), ("undo size", human))):
+        for m in METHODS:
+            if name == "undo size" and m == "heap":
+                continue
+            begin = "" if i < 2 else show(start[m][i - 1])
+            rows.append((name, m, begin, *[show(columns[m][p][i]) for p in range(3)]))
+        if name != "undo size":
+            begin = "" if i < 2 else f"{start['inplace'][i - 1] / start['heap'][i - 1]:.2f}"
+            rows.append((name, "inplace/heap", begin, *ratio(i)))
+    return rows
+
+
+def print_table(rows):
+    line = "{:<22} {:<13} {:>11} {:>11} {:>11} {:>11}"
+    print(line.format("", "", "at start", "before", "during", "after"))
+    print(line.format("", "", "", "snapshot", "snapshot", "snapshot"))
+    last = None
+    for name, *cells in rows:
+        print(line.format(name if name != last else "", *cells))
+        last = name
+
+
+def growth(load):
+    first, last = load.samples[0], load.samples[-1]
+    return (last[1] + last[2]) - (first[1] + first[2])
+
+
+def summary(loads):
+    heap, inplace = loads["heap"], loads["inplace"]
+    gh, gi = growth(heap), growth(inplace)
+    peak = max(s[3] for s in inplace.samples)
+    left = inplace.samples[-1][3]
+    wal = {}
+    for m, load in loads.items():
+        wal[m] = (load.samples[-1][4] - load.samples[0][4]) / load.transactions
+    return [
+        f"Table and indexes grew by {human(gh)} with heap and by {human(gi)} with inplace.",
+        f"inplace's undo grew to {human(peak)} at most, and was {human(left)} at the end.",
+        f"{heap.total_tps:.0f} transactions/s with heap, {inplace.total_tps:.0f} with inplace "
+        f"({inplace.total_tps / heap.total_tps:.2f} of heap's).",
+        f"{wal['heap']:.0f} bytes of WAL per transaction with heap, {wal['inplace']:.0f} with "
+        f"inplace ({wal['inplace'] / wal['heap']:.2f}), full page images included.",
+    ]
+
+
+def plots(loads):
+    """The two plots, as SVG text."""
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    plt.rcParams.update({"svg.fonttype": "none", "font.size": 11, "font.family": "sans-serif",
+                         "axes.spines.top": False, "axes.spines.right": False,
+                         "axes.grid": True, "grid.alpha": 0.3})
+
+    def finish(fig, ax, ylabel):
+        snap = loads["heap"]
+        ax.axvspan(snap.snap_from, snap.snap_to, color="#000000", alpha=0.07, lw=0)
+        ax.text((snap.snap_from + snap.snap_to) / 2, 1.01, "snapshot held", ha="center",
+                va="bottom", transform=ax.get_xaxis_transform(), fontsize=10)
+        ax.set_xlabel("seconds since the load began")
+        ax.set_ylabel(ylabel)
+        ax.set_ylim(bottom=0)
+        ax.set_xlim(0, max(load.samples[-1][0] for load in loads.values()))
+        # Below the plot, where it hides nothing.
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=5,
+                  fontsize=10)
+        out = io.StringIO()
+        fig.savefig(out, format="svg", bbox_inches="tight")
+        plt.close(fig)
+        svg = out.getvalue()
+        return svg[svg.index("<svg"):]
+
+    mb = 1024 * 1024
+    fig, ax = plt.subplots(figsize=(9, 4.2))
+    for m in METHODS:
+        t = [s[0] for s in loads[m].samples]
+        ax.plot(t, [s[1] / mb for s in loads[m].samples], color=COLOUR[m], lw=2, label=f"{m}: table")
+        ax.plot(t, [s[2] / mb for s in loads[m].samples], color=COLOUR[m], lw=1.5, ls="--",
+                label=f"{m}: indexes")
+    s = loads["inplace"].samples
+    ax.plot([x[0] for x in s], [x[3] / mb for x in s], color=COLOUR["undo"], lw=2, ls="-.",
+            label="inplace: undo")
+    sizes = finish(fig, ax, "size (MB)")
+
+    fig, ax = plt.subplots(figsize=(9, 3.6))
+    for m, style in zip(METHODS, ("--", "-")):
+        ax.plot([t for t, _ in loads[m].tps], [v for _, v in loads[m].tps], color=COLOUR[m],
+                lw=1.8, ls=style, label=m)
+    return sizes, finish(fig, ax, "transactions per second")
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>inplace beside heap</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; background: #fff; }}
+h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2rem; }}
+svg {{ width: 100%; height: auto; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }}
+th, td {{ text-align: right; padding: .25rem .6rem; border-bottom: 1px solid #ddd; }}
+th:nth-child(1), td:nth-child(1), th:nth-child(2), td:nth-child(2) {{ text-align: left; }}
+tr.ratio td {{ font-weight: 600; border-bottom-color: #888; }}
+p.small {{ color: #555; font-size: .9rem; }}
+</style>
+</head>
+<body>
+<h1>Updates under a long-lived snapshot: inplace beside heap</h1>
+<ul>
+{summary}
+</ul>
+<h2>Size</h2>
+{sizes}
+<h2>Transactions per second</h2>
+{tps}
+<h2>Figures</h2>
+<div class="wide">
+<table>
+<thead><tr><th>measure</th><th></th><th>at start</th><th>before the snapshot</th><th>while it is held</th><th>after it</th></tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</div>
+<p class="small">Sizes are those of pgbench_accounts at the end of each span; rates are means over it.
+WAL includes full page images.</p>
+<p class="small">{how}</p>
+</body>
+</html>
+"""
+
+
+def write_report(path, loads, rows, how):
+    sizes, tps = plots(loads)
+    cells = "\n".join(
+        "<tr{}>{}</tr>".format(' class="ratio"' if row[1] == "inplace/heap" else "",
+                               "".join(f"<td>{html.escape(c)}</td>" for c in row))
+        for row in rows)
+    items = "\n".join(f"<li>{html.escape(line)}</li>" for line in summary(loads))
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(PAGE.format(summary=items, sizes=sizes, tps=tps, rows=cells, how=html.escape(how)))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--bindir", required=True)
+    p.add_argument("--sock", required=True)
+    p.add_argument("--seconds", type=int, required=True)
+    p.add_argument("--clients", type=int, required=True)
+    p.add_argument("--scale", type=int, required=True)
+    p.add_argument("--out", required=True)
+    p.add_argument("--json")
+    a = p.parse_args()
+
+    server = Server(a.bindir, a.sock)
+    version = server.sql("postgres", "SHOW server_version")
+    snap_from, snap_to = 0.2 * a.seconds, 0.75 * a.seconds
+    loads = {}
+    for m in METHODS:
+        say(f"{m}: loading pgbench's tables, scale {a.scale} ({a.scale * 100000} accounts)")
+        server.init(m, m, a.scale)
+        say(f"{m}: pgbench -N with {a.clients} clients for {a.seconds} s, "
+            f"a snapshot held from {snap_from:.0f} s to {snap_to:.0f} s")
+        loads[m] = Load(server, m, m, a.seconds, a.clients, snap_from, snap_to).run(progress)
+
+    how = (f"PostgreSQL {version}, {time.strftime('%Y-%m-%d %H:%M')}, {os.cpu_count()} CPUs. "
+           f"For each access method: pgbench -i -s {a.scale}, then pgbench -N (update one account, "
+           f"read it, insert into the history) with {a.clients} clients for {a.seconds} s, while "
+           f"another session holds a REPEATABLE READ snapshot from {loads['heap'].snap_from:.0f} s "
+           f"to {loads['heap'].snap_to:.0f} s. heap first, then inplace, same server, same settings.")
+    rows = table_rows(loads)
+    print()
+    print_table(rows)
+    print()
+    for line in summary(loads):
+        print(line)
+    write_report(a.out, loads, rows, how)
+    if a.json:
+        with open(a.json, "w", encoding="utf-8") as f:
+            json.dump({m: {"samples": load.samples, "tps": load.tps} for m, load in loads.items()}, f)
+
+
+if __name__ == "__main__":
+    main()

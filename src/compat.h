@@ -1,0 +1,147 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  Every difference between PostgreSQL 15, 16, 17 and 18 that the sources
+ *	  meet.  No PG_VERSION_NUM elsewhere unless a callback's signature
+ *	  forces it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_COMPAT_H
+#define INPLACE_COMPAT_H
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
+#error "inplace needs PostgreSQL 15, 16, 17 or 18"
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#include "storage/relfilelocator.h"
+#include "varatt.h"
+#define LocatorDb(loc)		((loc).dbOid)
+#define LocatorSpc(loc)		((loc).spcOid)
+#define LocatorRel(loc)		((loc).relNumber)
+#define RelLocator(rel)		((rel)->rd_locator)
+#define BufferGetLocator(buf, loc, fork, blk) BufferGetTag(buf, loc, fork, blk)
+#else
+#include "storage/relfilenode.h"
+typedef RelFileNode RelFileLocator;
+typedef Oid RelFileNumber;
+#define InvalidRelFileNumber InvalidOid
+#define RelFileNumberIsValid(n) OidIsValid(n)
+#define LocatorDb(loc)		((loc).dbNode)
+#define LocatorSpc(loc)		((loc).spcNode)
+#define LocatorRel(loc)		((loc).relNode)
+#define RelLocator(rel)		((rel)->rd_node)
+#define RelFileLocatorEquals(a, b) RelFileNodeEquals(a, b)
+#define RelidByRelfilenumber(spc, num) RelidByRelfilenode(spc, num)
+#endif
+
+/* vacuum_delay_point grew an argument in 18 */
+#if PG_VERSION_NUM >= 180000
+#define VacuumDelayPoint()	vacuum_delay_point(false)
+#else
+#define VacuumDelayPoint()	vacuum_delay_point()
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#define CountUpdate(rel, inplace) pgstat_count_heap_update(rel, inplace, false)
+#else
+#define CountUpdate(rel, inplace) pgstat_count_heap_update(rel, inplace)
+#endif
+
+/* RelationGetBufferForTuple grew num_pages in 16 */
+#if PG_VERSION_NUM >= 160000
+#define GetBufferForTuple(rel, len, other, options, bistate, vm, vmother) \
+	RelationGetBufferForTuple(rel, len, other, options, bistate, vm, vmother, 0)
+#else
+#define GetBufferForTuple(rel, len, other, options, bistate, vm, vmother) \
+	RelationGetBufferForTuple(rel, len, other, options, bistate, vm, vmother)
+#endif
+
+/* the backend's number was an id up to 16 */
+#if PG_VERSION_NUM >= 170000
+#include "storage/procnumber.h"
+#define MyTempBackend	ProcNumberForTempRelations()
+#else
+#include "storage/backendid.h"
+#define MyTempBackend	BackendIdForTempRelations()
+#endif
+
+#if PG_VERSION_NUM < 170000
+#define ResolveConflictWithSnapshot(horizon, iscat, loc) \
+	CompatResolveConflict(horizon, iscat, loc)
+#if PG_VERSION_NUM >= 160000
+#define CompatResolveConflict(horizon, iscat, loc) \
+	ResolveRecoveryConflictWithSnapshot(horizon, iscat, loc)
+#else
+#define CompatResolveConflict(horizon, iscat, loc) \
+	ResolveRecoveryConflictWithSnapshot(horizon, loc)
+#endif
+#else
+#define ResolveConflictWithSnapshot(horizon, iscat, loc) \
+	ResolveRecoveryConflictWithSnapshot(horizon, iscat, loc)
+#endif
+
+/* conditional row lock waits can log their failure from 18 on */
+#if PG_VERSION_NUM >= 180000
+#define TryLockTuple(rel, tid, mode) ConditionalLockTuple(rel, tid, mode, log_lock_failures)
+#define TryXactLockTableWait(xid) ConditionalXactLockTableWait(xid, log_lock_failures)
+#else
+#define TryLockTuple(rel, tid, mode) ConditionalLockTuple(rel, tid, mode)
+#define TryXactLockTableWait(xid) ConditionalXactLockTableWait(xid)
+#endif
+
+/* names that changed in 16 and 17, and what undo's files need of them */
+#include "storage/smgr.h"
+#if PG_VERSION_NUM >= 160000
+#include "utils/relfilenumbermap.h"
+#define ZeroExtend(reln, fork, blk, n) smgrzeroextend(reln, fork, blk, n, false)
+#else
+#include "utils/relfilenodemap.h"
+#define GetNewRelFileNumber(spc, pg_class, persistence) \
+	GetNewRelFileNode(spc, pg_class, persistence)
+#define relation_set_new_filelocator relation_set_new_filenode
+static inline void
+ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
+{
+	PGAlignedBlock zeroes = {0};
+
+	for (int i = 0; i < n; i++)
+		smgrextend(reln, fork, blk + i, zeroes.data, false);
+}
+#endif
+
+#if PG_VERSION_NUM >= 170000
+#define InvalidBackendId	INVALID_PROC_NUMBER
+#else
+#define TransamVariables	ShmemVariableCache
+#endif
+
+/* ExecutorRun lost its last argument in 18 */
+#if PG_VERSION_NUM >= 180000
+#define EXECUTOR_RUN_PARAMS QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define EXECUTOR_RUN_ARGS	queryDesc, direction, count
+#else
+#define EXECUTOR_RUN_PARAMS QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
+#define EXECUTOR_RUN_ARGS	queryDesc, direction, count, execute_once
+#endif
+
+/* tuplesort_getdatum grew a copy argument in 16; for by-value types */
+#if PG_VERSION_NUM >= 160000
+#define TuplesortGetDatum(sort, val, isnull) \
+	tuplesort_getdatum(sort, true, false, val, isnull, NULL)
+#else
+#define TuplesortGetDatum(sort, val, isnull) \
+	tuplesort_getdatum(sort, true, val, isnull, NULL)
+#endif
+
+/* index_beginscan grew an argument for instrumentation in 18 */
+#if PG_VERSION_NUM >= 180000
+#define IndexBeginScan(table, index, snapshot, nkeys, norderbys) \
+	index_beginscan(table, index, snapshot, NULL, nkeys, norderbys)
+#else
+#define IndexBeginScan(table, index, snapshot, nkeys, norderbys) \
+	index_beginscan(table, index, snapshot, nkeys, norderbys)
+#endif
+
+#endif							/* INPLACE_COMPAT_H */

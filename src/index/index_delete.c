@@ -1,0 +1,337 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_delete.c
+ *	  The table's side of index deletion: which entries of an index page point
+ *	  to rows that nobody can see any more?
+ *
+ * Simple deletion: the index has entries marked dead and asks for the conflict
+ * horizon; other entries of the page that point to the same table blocks are
+ * checked along the way.
+ *
+ * Bottom-up deletion: an index page is about to split, perhaps only because of
+ * versions of the same rows.  The index does not know anything for sure; it
+ * marks duplicates as promising.  We look at a few table blocks, those where
+ * most is to be had first, and give up as soon as that does not pay.
+ *
+ * What is on a TID
+ *	  An in-place update leaves the index entries alone, so an entry is
+ *	  deletable when the row as a whole is: deleted or moved, and that visible
+ *	  to everybody; its insert aborted; or pruned to a stub.  Stubs stay until
+ *	  VACUUM, which knows that no index points to them.  So an entry to an
+ *	  unused or missing line pointer is corruption.
+ *
+ * Conflict horizon
+ *	  The newest deleter of a row whose entry goes.  Removing a row from the
+ *	  page was logged with its own horizon, so stubs add nothing.
+ *
+ * Locks: the caller has the index page locked; table pages are share-locked
+ * one at a time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "catalog/catalog.h"
+#include "port/pg_bitutils.h"
+#include "table/table.h"
+#include "utils/spccache.h"
+
+/* bottom-up: blocks visited at most */
+#define BOTTOMUP_MAX_BLOCKS			6
+
+/* bottom-up: blocks this close to each other count as neighbours */
+#define BOTTOMUP_NEIGHBOUR_DISTANCE 3
+
+/*
+ * The TIDs of one block, in deltids from "first" on.
+ */
+typedef struct BlockGroup
+{
+	BlockNumber blk;
+	int			first;
+	int			ntids;
+	int			promising;		/* rounded up to a power of two */
+} BlockGroup;
+
+static inline int
+compare_tids(const TM_IndexDelete *a, const TM_IndexDelete *b)
+{
+	BlockNumber blk_a = ItemPointerGetBlockNumberNoCheck(&a->tid);
+	BlockNumber blk_b = ItemPointerGetBlockNumberNoCheck(&b->tid);
+
+	if (blk_a != blk_b)
+		return blk_a < blk_b ? -1 : 1;
+	return (int) ItemPointerGetOffsetNumberNoCheck(&a->tid) -
+		(int) ItemPointerGetOffsetNumberNoCheck(&b->tid);
+}
+
+#define ST_SORT sort_deltids
+#define ST_ELEMENT_TYPE TM_IndexDelete
+#define ST_COMPARE(a, b) compare_tids(a, b)
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* the most rewarding block first */
+static inline int
+compare_groups(const BlockGroup *a, const BlockGroup *b)
+{
+	if (a->promising != b->promising)
+		return a->promising > b->promising ? -1 : 1;
+	if (a->ntids != b->ntids)
+		return a->ntids > b->ntids ? -1 : 1;
+	return a->blk < b->blk ? -1 : 1;
+}
+
+#define ST_SORT sort_groups
+#define ST_ELEMENT_TYPE BlockGroup
+#define ST_COMPARE(a, b) compare_groups(a, b)
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/*
+ * Sort deltids and divide them into blocks.
+ */
+static BlockGroup *
+make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
+{
+	BlockGroup *groups;
+	int			n = 0;
+
+	sort_deltids(delstate->deltids, delstate->ndeltids);
+
+	groups = palloc(sizeof(BlockGroup) * Max(delstate->ndeltids, 1));
+	for (int i = 0; i < delstate->ndeltids; i++)
+	{
+		TM_IndexDelete *deltid = &delstate->deltids[i];
+		BlockNumber blk = ItemPointerGetBlockNumberNoCheck(&deltid->tid);
+
+		if (n == 0 || groups[n - 1].blk != blk)
+		{
+			groups[n].blk = blk;
+			groups[n].first = i;
+			groups[n].ntids = 0;
+			groups[n].promising = 0;
+			n++;
+		}
+		groups[n - 1].ntids++;
+		if (delstate->status[deltid->id].promising)
+			groups[n - 1].promising++;
+	}
+	*ngroups = n;
+	return groups;
+}
+
+/*
+ * Choose the blocks to visit for a bottom-up deletion, and put the TIDs of
+ * those, in that order, to the start of deltids; the others are dropped.
+ * Returns how many blocks at the front are neighbours.
+ */
+static int
+rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups)
+{
+	TM_IndexDelete *sorted;
+	int			ntids = 0;
+	int			neighbours = 1;
+
+	/*
+	 * Small differences in the number of promising entries mean little:
+	 * blocks within a factor of two go by what else there is, and then by
+	 * block number, which brings neighbours together.
+	 */
+	for (int i = 0; i < *ngroups; i++)
+	{
+		/* a few promising entries are as good as any */
+		if (groups[i].promising <= 4)
+			groups[i].promising = 4;
+		else
+			groups[i].promising = pg_nextpower2_32(groups[i].promising);
+	}
+	sort_groups(groups, *ngroups);
+	*ngroups = Min(*ngroups, BOTTOMUP_MAX_BLOCKS);
+
+	/*
+	 * When the best blocks are next to each other, the rows were probably
+	 * inserted together and are likely to have died together.
+	 */
+	while (neighbours < *ngroups)
+	{
+		int64		distance = (int64) groups[neighbours].blk -
+			(int64) groups[neighbours - 1].blk;
+
+		if (distance < -BOTTOMUP_NEIGHBOUR_DISTANCE ||
+			distance > BOTTOMUP_NEIGHBOUR_DISTANCE)
+			break;
+		neighbours++;
+	}
+
+	for (int i = 0; i < *ngroups; i++)
+		ntids += groups[i].ntids;
+	sorted = palloc(sizeof(TM_IndexDelete) * Max(ntids, 1));
+	ntids = 0;
+	for (int i = 0; i < *ngroups; i++)
+	{
+		memcpy(sorted + ntids, delstate->deltids + groups[i].first,
+			   sizeof(TM_IndexDelete) * groups[i].ntids);
+		groups[i].first = ntids;
+		ntids += groups[i].ntids;
+	}
+	memcpy(delstate->deltids, sorted, sizeof(TM_IndexDelete) * ntids);
+	delstate->ndeltids = ntids;
+	pfree(sorted);
+	return neighbours;
+}
+
+static void
+report_bad_tid(Relation rel, TM_IndexDeleteOp *delstate,
+			   TM_IndexDelete *deltid, const char *what)
+{
+	TM_IndexStatus *status = &delstate->status[deltid->id];
+
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" has an entry for TID (%u,%u) of table \"%s\", which is %s",
+					RelationGetRelationName(delstate->irel),
+					ItemPointerGetBlockNumberNoCheck(&deltid->tid),
+					ItemPointerGetOffsetNumberNoCheck(&deltid->tid),
+					RelationGetRelationName(rel), what),
+			 errdetail("The entry is in block %u of the index at offset %u.",
+					   delstate->iblknum, status->idxoffnum)));
+}
+
+/*
+ * Is the entry deletable?  The row's page is share-locked.
+ */
+static bool
+check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
+		  Buffer buffer, OffsetNumber maxoff, GlobalVisState *vistest,
+		  TransactionId *horizon)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&deltid->tid);
+	bool		known = delstate->status[deltid->id].knowndeletable;
+	ItemId		lp;
+	InplaceTupleHeader tup;
+	bool		all_visible;
+
+	if (off < FirstOffsetNumber || off > maxoff)
+		report_bad_tid(rel, delstate, deltid, "beyond the end of its page");
+	lp = PageGetItemId(page, off);
+	if (ItemIdIsDead(lp))
+		return true;
+	if (!ItemIdIsNormal(lp))
+		report_bad_tid(rel, delstate, deltid, "not in use");
+
+	tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	switch (inplace_row_state(tup, buffer, InvalidTransactionId, vistest,
+							  &all_visible))
+	{
+		case ROW_DEAD:
+			break;
+		case ROW_ABORTED_INSERT:
+			return true;		/* nobody ever saw it */
+		case ROW_RECENTLY_DEAD:
+
+			/*
+			 * A scan found it dead to everybody by a newer horizon than ours.
+			 */
+			if (!known)
+				return false;
+			break;
+		default:
+			return known;
+	}
+
+	if (!TransactionIdIsValid(*horizon) ||
+		TransactionIdFollows(tup->t_xid, *horizon))
+		*horizon = tup->t_xid;
+	return true;
+}
+
+TransactionId
+inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
+{
+	TransactionId horizon = InvalidTransactionId;
+	GlobalVisState *vistest = GlobalVisTestFor(rel);
+	BlockGroup *groups;
+	int			ngroups;
+	int			neighbours = 0;
+	int			nvisited = 0;
+	int			nkept = 0;		/* deltids up to the last deletable one */
+	int			prefetched = 0;
+	int			prefetch_distance;
+	int			freed = 0;
+	int			target = delstate->bottomupfreespace;
+
+	groups = make_groups(delstate, &ngroups);
+	if (delstate->bottomup)
+	{
+		neighbours = rank_groups(delstate, groups, &ngroups);
+		/* read ahead those only that we are likely to visit */
+		prefetch_distance = neighbours;
+	}
+	else if (IsCatalogRelation(rel))
+		prefetch_distance = maintenance_io_concurrency;
+	else
+		prefetch_distance =
+			get_tablespace_maintenance_io_concurrency(rel->rd_rel->reltablespace);
+
+	for (int g = 0; g < ngroups; g++)
+	{
+		BlockGroup *group = &groups[g];
+		int			freed_before = freed;
+		Buffer		buffer;
+		OffsetNumber maxoff;
+
+		if (delstate->bottomup && nvisited > 0)
+		{
+			/*
+			 * Every block outside the run of neighbours has to be worth
+			 * more: be content with half as much from here on.
+			 */
+			if (nvisited >= neighbours)
+				target /= 2;
+			if (freed >= target)
+				break;
+		}
+
+		while (prefetched < ngroups && prefetched <= g + prefetch_distance)
+		{
+			if (prefetched > g)
+				PrefetchBuffer(rel, MAIN_FORKNUM, groups[prefetched].blk);
+			prefetched++;
+		}
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBuffer(rel, group->blk);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		maxoff = PageGetMaxOffsetNumber(BufferGetPage(buffer));
+
+		for (int i = group->first; i < group->first + group->ntids; i++)
+		{
+			TM_IndexDelete *deltid = &delstate->deltids[i];
+			TM_IndexStatus *status = &delstate->status[deltid->id];
+
+			if (!check_tid(rel, delstate, deltid, buffer, maxoff, vistest,
+						   &horizon))
+				continue;
+			status->knowndeletable = true;
+			freed += status->freespace;
+			nkept = i + 1;
+		}
+
+		UnlockReleaseBuffer(buffer);
+		nvisited++;
+
+		/* where the best block has nothing, the next will not have more */
+		if (delstate->bottomup && freed == freed_before)
+			break;
+	}
+
+	/* what comes after the last deletable entry is of no use to the caller */
+	Assert(delstate->bottomup || nkept > 0 || delstate->ndeltids == 0);
+	delstate->ndeltids = nkept;
+	pfree(groups);
+	return horizon;
+}

@@ -1,0 +1,63 @@
+/*-------------------------------------------------------------------------
+ *
+ * inplace.h
+ *	  What every file of the extension includes: the server's headers, the
+ *	  version differences, and the few global settings.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_H
+#define INPLACE_H
+
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/multixact.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "storage/buf.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "storage/itemptr.h"
+#include "storage/procarray.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+
+#define INPLACE_FORMAT_VERSION	1
+
+/* inplace.c */
+extern bool inplace_preloaded;	/* shared memory and rmgr are there */
+extern int	inplace_undo_extents;	/* capacity of the undo extent map */
+
+/* number of ExecutorRun/ExecutorFinish calls we are inside of */
+extern int	inplace_executor_depth;
+
+/* command type of the innermost query that is being run */
+extern CmdType inplace_executor_operation;
+
+/* inside SET CONSTRAINTS: deferred trigger events are being fired */
+extern bool inplace_firing_deferred;
+
+/*
+ * Every entry point that touches storage calls this first: without the
+ * preload there is no resource manager and no shared memory, and nothing may
+ * be written.
+ */
+extern void InplaceRequirePreload(void);
+
+/* table/handler.c */
+extern const TableAmRoutine *GetInplaceTableAmRoutine(void);
+
+#define RelationIsInplace(rel) \
+	((rel)->rd_tableam == GetInplaceTableAmRoutine())
+
+#endif							/* INPLACE_H */

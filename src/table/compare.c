@@ -1,0 +1,152 @@
+/*-------------------------------------------------------------------------
+ *
+ * compare.c
+ *	  Finding what an update changes.
+ *
+ * Both rows are walked column by column, so that a column that grew does not
+ * make everything after it look changed; within a column of unchanged length
+ * the difference is narrowed to bytes.
+ *
+ * A column counts as changed if its stored bytes differ, as on heap.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/sysattr.h"
+#include "access/tupmacs.h"
+#include "table/compare.h"
+#include "utils/datum.h"
+
+/* where attribute's value starts, given the end of the one before */
+static int
+value_start(Form_pg_attribute att, const char *tup, int prev_end, int end)
+{
+	if (att->attlen > 0)
+		return end - att->attlen;
+	if (att->attlen == -1 && !VARATT_NOT_PAD_BYTE(tup + prev_end))
+		return att_align_nominal(prev_end, att->attalign);
+	return prev_end;
+}
+
+bool
+inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup, Size oldlen,
+				  InplaceTupleHeader newtup, Size newlen, RowDiff *diff)
+{
+	uint16		oldends[MaxTupleAttributeNumber];
+	uint16		newends[MaxTupleAttributeNumber];
+	const char *o = (const char *) oldtup;
+	const char *n = (const char *) newtup;
+	const char *oimg = o + SizeOfInplaceTupleHeader;
+	const char *nimg = n + SizeOfInplaceTupleHeader;
+	int			onatts = HdrNatts(oldtup);
+	int			natts = HdrNatts(newtup);
+	int			oprev = HdrSize(oldtup);
+	int			nprev = HdrSize(newtup);
+
+	diff->edits.n = 0;
+	diff->natts = natts;
+
+	if (inplace_attr_ends(desc, oldtup, oldends, oldlen) != oldlen ||
+		inplace_attr_ends(desc, newtup, newends, newlen) != newlen ||
+		onatts > natts)
+		return false;
+
+	/* the null bitmap */
+	delta_add(&diff->edits, oimg, nimg, 0, oprev - SizeOfInplaceTupleHeader,
+			  0, nprev - SizeOfInplaceTupleHeader);
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		int			oend = i < onatts ? oldends[i] : oprev;
+		int			nend = newends[i];
+		int			olen = oend - oprev;
+		int			nlen = nend - nprev;
+		bool		nnull = HdrHasNull(newtup) && att_isnull(i, HdrBits(newtup));
+		bool		onull;
+
+		if (i >= onatts)
+		{
+			bool		missing_null;
+			Datum		missing = getmissingattr(desc, i + 1, &missing_null);
+
+			if (nnull || missing_null)
+				diff->changed[i] = nnull != missing_null;
+			else
+			{
+				bool		isnull;
+				Datum		v = inplace_getattr(desc, newtup, i + 1, &isnull,
+												CurrentMemoryContext);
+
+				diff->changed[i] = !datumIsEqual(missing, v, att->attbyval,
+												 att->attlen);
+			}
+			if (nlen > 0)
+				delta_add(&diff->edits, oimg, nimg,
+						  oprev - SizeOfInplaceTupleHeader,
+						  oprev - SizeOfInplaceTupleHeader,
+						  nprev - SizeOfInplaceTupleHeader,
+						  nend - SizeOfInplaceTupleHeader);
+			nprev = nend;
+			continue;
+		}
+
+		onull = HdrHasNull(oldtup) && att_isnull(i, HdrBits(oldtup));
+		if (olen == nlen && memcmp(o + oprev, n + nprev, olen) == 0)
+			diff->changed[i] = onull != nnull;
+		else
+		{
+			if (onull != nnull)
+				diff->changed[i] = true;
+			else
+			{
+				int			os = value_start(att, o, oprev, oend);
+				int			ns = value_start(att, n, nprev, nend);
+
+				diff->changed[i] = (oend - os != nend - ns) ||
+					memcmp(o + os, n + ns, oend - os) != 0;
+			}
+			if (olen == nlen)
+				delta_add_same_size(&diff->edits, oimg, nimg,
+									oprev - SizeOfInplaceTupleHeader,
+									nprev - SizeOfInplaceTupleHeader, olen);
+			else
+				delta_add(&diff->edits, oimg, nimg,
+						  oprev - SizeOfInplaceTupleHeader,
+						  oend - SizeOfInplaceTupleHeader,
+						  nprev - SizeOfInplaceTupleHeader,
+						  nend - SizeOfInplaceTupleHeader);
+		}
+		oprev = oend;
+		nprev = nend;
+	}
+
+	diff->same_size = (oldlen == newlen);
+	for (int i = 0; i < diff->edits.n && diff->same_size; i++)
+		if (diff->edits.edit[i].old_len != diff->edits.edit[i].new_len)
+			diff->same_size = false;
+	return true;
+}
+
+bool
+inplace_diff_overlaps(const RowDiff *diff, const Bitmapset *attrs)
+{
+	int			x = -1;
+
+	while ((x = bms_next_member(attrs, x)) >= 0)
+	{
+		int			attnum = x + FirstLowInvalidHeapAttributeNumber;
+
+		if (attnum == InvalidAttrNumber)
+		{
+			/* a whole-row reference: any change counts */
+			for (int i = 0; i < diff->natts; i++)
+				if (diff->changed[i])
+					return true;
+		}
+		else if (attnum > 0 && attnum <= diff->natts && diff->changed[attnum - 1])
+			return true;
+	}
+	return false;
+}

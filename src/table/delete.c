@@ -1,0 +1,249 @@
+/*-------------------------------------------------------------------------
+ *
+ * delete.c
+ *	  Deleting rows.
+ *
+ * The row stays on its page, its header says DELETED; the undo record has
+ * the header as it was.  Pruning takes it away once everybody sees the
+ * delete.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/visibilitymap.h"
+#include "pgstat.h"
+#include "storage/predicate.h"
+#include "table/rowcheck.h"
+#include "utils/snapmgr.h"
+#include "wal/wal.h"
+
+/*
+ * Lock the page for a change of the row, with the visibility map page pinned
+ * if the page is all-visible and aborted changes of the row taken back.
+ * Returns false if there is no row.
+ */
+bool
+inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
+					  Buffer *vmbuffer)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+
+	for (;;)
+	{
+		if (PageIsAllVisible(page))
+			visibilitymap_pin(rel, blk, vmbuffer);
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		if (!PageIsAllVisible(page) || visibilitymap_pin_ok(blk, *vmbuffer))
+			break;
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	}
+
+	for (;;)
+	{
+		if (off > PageGetMaxOffsetNumber(page) ||
+			!ItemIdIsNormal(PageGetItemId(page, off)))
+			return false;
+		if (inplace_xid_status(PageGetTupleAt(page, off), buffer) != XID_ABORTED)
+			return true;
+		InplaceRestoreRow(rel, buffer, off);
+	}
+}
+
+/* heap's crosscheck: the row must be visible to that snapshot as well */
+bool
+inplace_crosscheck(Relation rel, Buffer buffer, OffsetNumber off,
+				   Snapshot crosscheck)
+{
+	RowVersion *version;
+	bool		ok;
+	InplaceTupleHeader tup = PageGetTupleAt(BufferGetPage(buffer), off);
+
+	version = RowVersionAlloc();
+	ok = inplace_fetch_version(rel, buffer, true, BufferGetPage(buffer),
+							   BufferGetBlockNumber(buffer), off, crosscheck,
+							   version) &&
+		version->info.tag == tup->t_tag;
+	pfree(version);
+	return ok;
+}
+
+/*
+ * What undo is needed to keep lockers that are alive across a change of the
+ * row: an UNDO_LOCK record at ptr over header hdr (which gets its lock bits).
+ * Returns its length, 0 if there are none.
+ */
+Size
+inplace_keep_lockers(Relation rel, BlockNumber blk, OffsetNumber off,
+					 const RowCheck *rc, InplaceTupleHeader hdr, UndoPtr ptr,
+					 char *dst)
+{
+	TransactionId locker;
+	bool		multi;
+	LockTupleMode mode;
+	Size		len;
+
+	if (!inplace_compute_lockers(rc, InvalidTransactionId, LockTupleKeyShare,
+								 &locker, &multi, &mode))
+		return 0;
+	len = inplace_build_lock_undo(dst, rel, blk, off, hdr, locker);
+	inplace_header_lock_indirect(hdr, ptr, multi, mode);
+	return len;
+}
+
+/* the newest xid that can need the undo of a change of this row */
+TransactionId
+inplace_undo_newest(const RowCheck *rc)
+{
+	TransactionId newest = rc->base.t_xid;
+
+	if (rc->locked && TransactionIdIsValid(rc->lockers.xid))
+	{
+		if (rc->lockers.multi)
+		{
+			newest = ReadNextTransactionId();
+			TransactionIdRetreat(newest);
+		}
+		else if (TransactionIdFollows(rc->lockers.xid, newest))
+			newest = rc->lockers.xid;
+	}
+	return newest;
+}
+
+TM_Result
+inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
+					 Snapshot snapshot, Snapshot crosscheck, bool wait,
+					 TM_FailureData *tmfd, bool changingPart)
+{
+	RowTarget	target;
+	RowCheck	rc;
+	TransactionId xid;
+	TM_Result	result;
+	Buffer		buffer;
+	Buffer		vmbuffer = InvalidBuffer;
+	Page		page;
+	BlockNumber blk;
+	OffsetNumber off;
+	bool		have_tuple_lock = false;
+	InplaceTupleHeader tup;
+	InplaceTupleHeader gone = NULL;
+	InplaceTupleHeaderData hdr;
+	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader];
+	Size		undo_len;
+	UndoInsert	ui;
+	bool		clear;
+
+	InplaceRequirePreload();
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot delete tuples during a parallel operation")));
+
+	TidClean(&target.tid, tid);
+	target.tag = TidTag(tid);
+	target.newest = false;
+	target.snapshot = snapshot;
+	blk = ItemPointerGetBlockNumber(&target.tid);
+	off = ItemPointerGetOffsetNumber(&target.tid);
+	tmfd->traversed = false;
+	xid = GetCurrentTransactionId();
+
+	buffer = ReadBuffer(rel, blk);
+	page = BufferGetPage(buffer);
+	for (;;)
+	{
+		if (!inplace_lock_row_page(rel, buffer, off, &vmbuffer))
+		{
+			tmfd->ctid = target.tid;
+			tmfd->xmax = InvalidTransactionId;
+			tmfd->cmax = InvalidCommandId;
+			result = TM_Deleted;
+			break;
+		}
+		result = inplace_row_check(rel, buffer, &target, cid, LockTupleExclusive,
+								   &rc, tmfd);
+		if (result == TM_Ok && crosscheck != InvalidSnapshot &&
+			!inplace_crosscheck(rel, buffer, off, crosscheck))
+		{
+			tmfd->ctid = target.tid;
+			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;
+			tmfd->cmax = InvalidCommandId;
+			result = TM_Updated;
+		}
+		if (result != TM_BeingModified || !wait)
+			break;
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		inplace_row_wait(rel, &target.tid, &rc, LockTupleExclusive,
+						 LockWaitBlock, XLTW_Delete, &have_tuple_lock);
+	}
+
+	if (result == TM_Invisible)
+	{
+		UnlockReleaseBuffer(buffer);
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("attempted to delete invisible tuple")));
+	}
+	if (result != TM_Ok)
+	{
+		UnlockReleaseBuffer(buffer);
+		if (BufferIsValid(vmbuffer))
+			ReleaseBuffer(vmbuffer);
+		inplace_row_wait_done(rel, &target.tid, LockTupleExclusive,
+							  have_tuple_lock);
+		return result;
+	}
+
+	CheckForSerializableConflictIn(rel, &target.tid, blk);
+
+	tup = PageGetTupleAt(page, off);
+	if (tup->t_natts & IP_HASEXTERNAL)
+	{
+		Size		itemlen = ItemIdGetLength(PageGetItemId(page, off));
+
+		gone = palloc(itemlen);
+		memcpy(gone, tup, itemlen);
+	}
+
+	hdr = rc.base;
+	hdr.t_xid = xid;
+	hdr.t_infomask &= IP_STALE;
+	hdr.t_infomask |= (tup->t_infomask & IP_PADDED) | IP_DELETED | IP_KEYS_UPDATED;
+	if (changingPart)
+		hdr.t_infomask |= IP_MOVED_PARTITION;
+
+	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cid,
+						 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
+						 blk, off, &rc.base, &hdr,
+						 inplace_nothing_older(rel, &rc.base, rc.status),
+						 NULL, 0);
+	UndoPrepare(rel, undo_len, inplace_undo_newest(&rc), &ui);
+	HdrSetUndo(&hdr, ui.ptr);
+
+	START_CRIT_SECTION();
+	clear = PageIsAllVisible(page);
+	if (clear)
+	{
+		PageClearAllVisible(page);
+		visibilitymap_clear(rel, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
+	}
+	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
+	PageSetPrunable(page, xid);
+	MarkBufferDirty(buffer);
+	UndoAppend(&ui, undo, undo_len);
+	inplace_log_delete(rel, buffer, off, clear, &ui, undo, undo_len);
+	END_CRIT_SECTION();
+
+	UndoRelease(&ui);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+
+	if (gone)
+		inplace_toast_delete(rel, gone, false);
+	ReleaseBuffer(buffer);
+	inplace_row_wait_done(rel, &target.tid, LockTupleExclusive, have_tuple_lock);
+	pgstat_count_heap_delete(rel);
+	return TM_Ok;
+}

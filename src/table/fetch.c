@@ -1,0 +1,566 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetch.c
+ *	  Single rows: through an index, by TID, and the question whether a row
+ *	  version is the one that a snapshot sees.
+ *
+ * Each fetch locks the page (share), finds the version and copies it into
+ * the slot before it lets go of the lock.
+ *
+ * TIDs.  Indexes give clean ones.  The executor's may carry a version tag (see
+ * tuple.h), which counts only for a fetch with SnapshotAny: that one asks for
+ * a version, all others for what their snapshot sees of the row.
+ * Slots get tagged TIDs from SnapshotAny fetches, clean ones from the rest.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "pgstat.h"
+#include "storage/predicate.h"
+#include "utils/memutils.h"
+
+#include "table/rowcheck.h"
+#include "table/scan.h"
+#include "table/table.h"
+#include "undo/delta.h"
+#include "undo/undo.h"
+
+/* ------------------------------------------------------------------------
+ * Shared by the readers
+ * ------------------------------------------------------------------------
+ */
+
+RowVersion *
+inplace_scratch_version(void)
+{
+	static RowVersion *version = NULL;
+
+	if (unlikely(version == NULL))
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		version = RowVersionAlloc();
+		MemoryContextSwitchTo(old);
+	}
+	return version;
+}
+
+/*
+ * t_xid has no hint yet.  A row that we inserted tells its command itself.
+ * If the xid is in the snapshot, then no need to look for its state: the
+ * version is not visible, an older one may be.
+ */
+int
+inplace_settle_visible(InplaceTupleHeader tup, Buffer buffer,
+					   Snapshot snapshot)
+{
+	if ((tup->t_infomask & (IP_FRESH | IP_LOCK_BITS | IP_DELETED)) == IP_FRESH &&
+		TransactionIdIsCurrentTransactionId(tup->t_xid))
+		return HdrGetUndo32(tup) < snapshot->curcid ? 1 : 0;
+
+	if ((tup->t_infomask & IP_SPECULATIVE) ||
+		XidInMVCCSnapshot(tup->t_xid, snapshot))
+		return -1;
+
+	switch (inplace_xid_status(tup, buffer))
+	{
+		case XID_COMMITTED:
+			return (tup->t_infomask & IP_DELETED) ? 0 : 1;
+		case XID_ABORTED:
+			return (tup->t_infomask & IP_FRESH) ? 0 : -1;
+		case XID_CURRENT:
+		case XID_IN_PROGRESS:
+			break;
+	}
+	return -1;
+}
+
+void
+inplace_restore_page(Relation rel, Buffer buffer)
+{
+	Page		page;
+	OffsetNumber off;
+	OffsetNumber maxoff;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+	for (off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		bool		all_visible;
+
+		if (!ItemIdIsNormal(PageGetItemId(page, off)))
+			continue;
+		if (inplace_row_state(PageGetTupleAt(page, off), buffer,
+							  InvalidTransactionId, NULL,
+							  &all_visible) != ROW_ABORTED_CHANGE)
+			continue;
+		if (!InplaceRestoreRow(rel, buffer, off))
+			elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
+				 BufferGetBlockNumber(buffer), off,
+				 RelationGetRelationName(rel));
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+}
+
+void
+inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,
+				   OffsetNumber off, InplaceTupleHeader tup, Size len)
+{
+	walk->rel = rel;
+	walk->blk = blk;
+	walk->off = off;
+	walk->cur = 0;
+	walk->tuple = (InplaceTupleHeader) walk->space[0].data;
+	walk->len = len;
+	memcpy(walk->tuple, tup, len);
+	walk->tuple->t_infomask &= ~IP_PADDED;
+}
+
+bool
+inplace_walk_back(ChainWalk *walk, TransactionId horizon)
+{
+	InplaceTupleHeader tup = walk->tuple;
+	UndoRecord *rec = &walk->rec;
+
+	for (;;)
+	{
+		InplaceTupleHeader old;
+		UndoPtr		ptr;
+		int			len;
+
+		/* a lock may stand between two versions; it has the newer's xid */
+		if (!HdrHasUndo(tup) || (tup->t_infomask & IP_FROZEN) ||
+			TransactionIdPrecedes(tup->t_xid, horizon))
+			return false;
+
+		ptr = HdrGetUndo(tup);
+		if (!UndoPtrIsValid(ptr) ||
+			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
+			return false;
+
+		walk->type = (UndoRecordType) rec->hdr.ur_type;
+		if (walk->type != UNDO_UPDATE)
+		{
+			/* the row itself was left as it is */
+			*tup = rec->old;
+			tup->t_infomask &= ~IP_PADDED;
+			if (walk->type == UNDO_LOCK)
+				continue;
+			return true;
+		}
+
+		old = (InplaceTupleHeader) walk->space[1 - walk->cur].data;
+		*old = rec->old;
+		old->t_infomask &= ~IP_PADDED;
+		len = delta_apply(rec->payload, rec->payload_len,
+						  (char *) tup + SizeOfInplaceTupleHeader,
+						  walk->len - SizeOfInplaceTupleHeader,
+						  (char *) old + SizeOfInplaceTupleHeader,
+						  BLCKSZ - SizeOfInplaceTupleHeader);
+		if (len < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("undo record does not fit row (%u,%u) of relation \"%s\"",
+							walk->blk, walk->off,
+							RelationGetRelationName(walk->rel))));
+		walk->cur = 1 - walk->cur;
+		walk->tuple = old;
+		walk->len = SizeOfInplaceTupleHeader + len;
+		return true;
+	}
+}
+
+/*
+ * The line pointer of a row on a page, or NULL if there is no row there (any
+ * more, or yet: the page may be new).
+ */
+static inline ItemId
+normal_item(Relation rel, Page page, BlockNumber blk, OffsetNumber off)
+{
+	PageHeader	phdr = (PageHeader) page;
+	ItemId		lp;
+
+	if (PageIsNew(page) || off < FirstOffsetNumber ||
+		off > PageGetMaxOffsetNumber(page))
+		return NULL;
+	lp = PageGetItemId(page, off);
+
+	/* for a single row do not look at the others, unless this is bad */
+	if (unlikely(phdr->pd_lower > phdr->pd_upper ||
+				 phdr->pd_special != BLCKSZ ||
+				 (ItemIdIsNormal(lp) &&
+				  (ItemIdGetOffset(lp) < phdr->pd_upper ||
+				   ItemIdGetOffset(lp) + ItemIdGetLength(lp) > BLCKSZ ||
+				   ItemIdGetLength(lp) < SizeOfInplaceTupleHeader))))
+		inplace_check_page(rel, page, blk);
+
+	return ItemIdIsNormal(lp) ? lp : NULL;
+}
+
+/*
+ * Fetch what the snapshot sees of a row on a share-locked page and store a copy
+ * in the slot, with a clean TID.
+ */
+static inline bool
+fetch_visible(Relation rel, Buffer buffer, Page page, BlockNumber blk,
+			  OffsetNumber off, ItemId lp, Snapshot snapshot,
+			  TupleTableSlot *slot)
+{
+	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	ItemPointerData tid;
+	RowVersion *version;
+
+	TidSet(&tid, blk, off);
+
+	if (IsMVCCSnapshot(snapshot))
+	{
+		int			r = RowVisible(tup, buffer, snapshot);
+
+		if (likely(r == 1))
+		{
+			RowVersionInfo vi;
+
+			PredicateLockTID(rel, &tid, snapshot, tup->t_xid);
+			RowFillInfo(tup, &vi);
+			inplace_store_tuple(slot, RelationGetRelid(rel), &tid, tup,
+								RowLength(tup, lp), &vi, true);
+			return true;
+		}
+		if (r == 0 && !CheckForSerializableConflictOutNeeded(rel, snapshot))
+			return false;
+	}
+
+	version = inplace_scratch_version();
+	if (!inplace_fetch_version(rel, buffer, true, page, blk, off, snapshot,
+							   version))
+		return false;
+
+	PredicateLockTID(rel, &tid, snapshot, version->info.xmin);
+	inplace_store_tuple(slot, RelationGetRelid(rel), &tid, version->tuple,
+						version->len, &version->info, true);
+	return true;
+}
+
+bool
+inplace_fetch_visible(Relation rel, Buffer buffer, BlockNumber blk,
+					  OffsetNumber off, Snapshot snapshot,
+					  TupleTableSlot *slot)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		lp = normal_item(rel, page, blk, off);
+
+	return lp != NULL &&
+		fetch_visible(rel, buffer, page, blk, off, lp, snapshot, slot);
+}
+
+/* ------------------------------------------------------------------------
+ * Index fetch
+ * ------------------------------------------------------------------------
+ */
+
+static IndexFetchTableData *
+inplace_index_fetch_begin(Relation rel)
+{
+	InplaceIndexFetchData *fetch = palloc0(sizeof(InplaceIndexFetchData));
+
+	InplaceRequirePreload();
+	fetch->base.rel = rel;
+	fetch->cbuf = InvalidBuffer;
+	return &fetch->base;
+}
+
+static void
+inplace_index_fetch_reset(IndexFetchTableData *data)
+{
+	InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) data;
+
+	if (BufferIsValid(fetch->cbuf))
+	{
+		ReleaseBuffer(fetch->cbuf);
+		fetch->cbuf = InvalidBuffer;
+	}
+}
+
+static void
+inplace_index_fetch_end(IndexFetchTableData *data)
+{
+	inplace_index_fetch_reset(data);
+	pfree(data);
+}
+
+static bool
+inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
+						  Snapshot snapshot, TupleTableSlot *slot,
+						  bool *call_again, bool *all_dead)
+{
+	InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) data;
+	Relation	rel = data->rel;
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = TidOffset(tid);
+	Buffer		prev = fetch->cbuf;
+	bool		found = false;
+	bool		dead = false;
+	Page		page;
+	ItemId		lp;
+
+	/* one TID is one row, of which a snapshot sees one version at most */
+	*call_again = false;
+
+	fetch->cbuf = ReleaseAndReadBuffer(prev, rel, blk);
+	if (fetch->cbuf != prev)
+		inplace_page_prune_opt(rel, fetch->cbuf);
+
+	LockBuffer(fetch->cbuf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(fetch->cbuf);
+	lp = normal_item(rel, page, blk, off);
+	if (lp == NULL)
+		dead = true;
+	else
+	{
+		found = fetch_visible(rel, fetch->cbuf, page, blk, off, lp, snapshot,
+							  slot);
+		if (!found && all_dead)
+		{
+			bool		all_visible;
+			RowState	state;
+
+			state = inplace_row_state((InplaceTupleHeader) PageGetItem(page, lp),
+									  fetch->cbuf, InvalidTransactionId,
+									  GlobalVisTestFor(rel), &all_visible);
+			dead = (state == ROW_DEAD || state == ROW_ABORTED_INSERT);
+		}
+	}
+
+	LockBuffer(fetch->cbuf, BUFFER_LOCK_UNLOCK);
+
+	if (all_dead)
+		*all_dead = dead;
+	return found;
+}
+
+/* ------------------------------------------------------------------------
+ * By TID
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The version that SnapshotAny is meant to fetch; see trap 1 of the design.
+ *
+ * A tagged TID names its version.  A clean one either comes from a scan under
+ * the active snapshot (a row mark, the old row of MERGE or UPDATE, WHERE CURRENT
+ * OF) and means what that snapshot sees, or it is that of a row just
+ * inserted in a trigger event and means the row's first version.  Outside of
+ * the executor only trigger events ask.  Whatever is asked for, the row must
+ * not be said to be gone while it is there.
+ */
+static bool
+fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
+			OffsetNumber off, int tag, RowVersion *version)
+{
+	bool		exact_first = true;
+	int			i;
+
+	if (tag == 0)
+	{
+		tag = INPLACE_TAG_FIRST;
+		exact_first = (inplace_executor_depth == 0 || inplace_firing_deferred);
+	}
+
+	for (i = 0; i < 2; i++)
+	{
+		if ((i == 0) == exact_first)
+		{
+			if (inplace_fetch_tagged(rel, buffer, page, blk, off, tag, version))
+				return true;
+		}
+		else if (ActiveSnapshotSet() &&
+				 inplace_fetch_version(rel, buffer, true, page, blk, off,
+									   GetActiveSnapshot(), version))
+			return true;
+	}
+	return inplace_fetch_version(rel, buffer, true, page, blk, off,
+								 SnapshotAny, version);
+}
+
+static bool
+inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
+						  TupleTableSlot *slot)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = TidOffset(tid);
+	int			tag = TidTag(tid);
+	bool		found = false;
+	Buffer		buffer;
+	Page		page;
+	ItemId		lp;
+
+	InplaceRequirePreload();
+
+	buffer = ReadBuffer(rel, blk);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+
+	lp = normal_item(rel, page, blk, off);
+	if (lp == NULL)
+		;
+	else if (snapshot->snapshot_type != SNAPSHOT_ANY)
+		found = fetch_visible(rel, buffer, page, blk, off, lp, snapshot, slot);
+	else
+	{
+		RowVersion *version = inplace_scratch_version();
+
+		found = fetch_meant(rel, buffer, page, blk, off, tag, version);
+		if (found)
+		{
+			ItemPointerData vtid;
+
+			TidSetTagged(&vtid, blk, off, version->info.tag);
+			inplace_store_tuple(slot, RelationGetRelid(rel), &vtid,
+								version->tuple, version->len, &version->info,
+								true);
+		}
+	}
+
+	UnlockReleaseBuffer(buffer);
+	return found;
+}
+
+static bool
+inplace_tuple_tid_valid(TableScanDesc scan, ItemPointer tid)
+{
+	return ItemPointerIsValid(tid) &&
+		ItemPointerGetBlockNumber(tid) < ((InplaceScanDesc) scan)->nblocks;
+}
+
+/*
+ * Is the version in the slot the one that the snapshot sees of its row?
+ */
+static bool
+inplace_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
+								 Snapshot snapshot)
+{
+	InplaceTupleTableSlot *islot = (InplaceTupleTableSlot *) slot;
+	BlockNumber blk = ItemPointerGetBlockNumber(&slot->tts_tid);
+	OffsetNumber off = TidOffset(&slot->tts_tid);
+	bool		result = false;
+	Buffer		buffer;
+	Page		page;
+
+	Assert(TTS_IS_INPLACE(slot));
+
+	buffer = ReadBuffer(rel, blk);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+
+	if (normal_item(rel, page, blk, off) != NULL)
+	{
+		RowVersion *version = inplace_scratch_version();
+
+		if (inplace_fetch_version(rel, buffer, true, page, blk, off, snapshot,
+								  version))
+		{
+			if (islot->has_sysattrs)
+				result = (version->info.tag == islot->tag &&
+						  version->info.xmin == islot->xmin);
+			else
+			{
+				int			tag = TidTag(&slot->tts_tid);
+
+				/* a clean TID of a row just stored is that of an insert */
+				result = version->info.tag == (tag == INPLACE_TAG_FIRST ? 0 : tag);
+			}
+		}
+	}
+
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/*
+ * Follow a row through its moves; *tid becomes the last place at which the
+ * scan's snapshot sees a version of it.
+ */
+static void
+inplace_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
+{
+	InplaceScanDesc scan = (InplaceScanDesc) sscan;
+	Relation	rel = sscan->rs_rd;
+	TransactionId mover = InvalidTransactionId;
+	ItemPointerData cur;
+
+	TidClean(&cur, tid);
+
+	for (;;)
+	{
+		BlockNumber blk = ItemPointerGetBlockNumber(&cur);
+		OffsetNumber off = ItemPointerGetOffsetNumber(&cur);
+		RowVersion *version = inplace_scratch_version();
+		InplaceTupleHeader tup;
+		bool		more = false;
+		Buffer		buffer;
+		Page		page;
+		ItemId		lp;
+
+		CHECK_FOR_INTERRUPTS();
+
+		/* the relation may have grown since the scan began */
+		if (blk >= scan->nblocks && blk >= RelationGetNumberOfBlocks(rel))
+			break;
+
+		buffer = ReadBuffer(rel, blk);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buffer);
+
+		lp = normal_item(rel, page, blk, off);
+		if (lp == NULL)
+		{
+			UnlockReleaseBuffer(buffer);
+			break;
+		}
+
+		/* another row may have taken the place of the one moved there */
+		if (TransactionIdIsValid(mover) &&
+			inplace_fetch_tagged(rel, buffer, page, blk, off,
+								 INPLACE_TAG_FIRST, version) &&
+			version->info.xmin != mover)
+		{
+			UnlockReleaseBuffer(buffer);
+			break;
+		}
+
+		if (inplace_fetch_version(rel, buffer, true, page, blk, off,
+								  sscan->rs_snapshot, version))
+			*tid = cur;
+
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		mover = tup->t_xid;
+		if ((tup->t_infomask & IP_MOVED) &&
+			!(tup->t_infomask & IP_MOVED_PARTITION) &&
+			inplace_xid_status(tup, buffer) != XID_ABORTED)
+		{
+			ItemPointerData from = cur;
+
+			more = inplace_moved_to(rel, tup, &from, &cur);
+		}
+
+		UnlockReleaseBuffer(buffer);
+		if (!more)
+			break;
+	}
+}
+
+void
+inplace_init_fetch_methods(TableAmRoutine *am)
+{
+	am->index_fetch_begin = inplace_index_fetch_begin;
+	am->index_fetch_reset = inplace_index_fetch_reset;
+	am->index_fetch_end = inplace_index_fetch_end;
+	am->index_fetch_tuple = inplace_index_fetch_tuple;
+
+	am->tuple_fetch_row_version = inplace_fetch_row_version;
+	am->tuple_tid_valid = inplace_tuple_tid_valid;
+	am->tuple_get_latest_tid = inplace_get_latest_tid;
+	am->tuple_satisfies_snapshot = inplace_tuple_satisfies_snapshot;
+}

@@ -1,0 +1,351 @@
+/*-------------------------------------------------------------------------
+ *
+ * insert.c
+ *	  New rows.
+ *
+ * A new row needs no undo: its header says FRESH and carries the command id.
+ * Pages are found by the server's RelationGetBufferForTuple, so free space
+ * map, fillfactor, bulk extension and all work as for heap.
+ *
+ * Lock order: data page -> visibility map page (pinned before).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/heaptoast.h"
+#include "access/hio.h"
+#include "access/parallel.h"
+#include "access/visibilitymap.h"
+#include "pgstat.h"
+#include "storage/predicate.h"
+#include "table/rowcheck.h"
+#include "wal/wal.h"
+
+/*
+ * Form the row of a slot, toasting what is too large.  The result is
+ * palloc'd, unless the slot's own form can be used.
+ */
+static InplaceTupleHeader
+form_new_row(Relation rel, TupleTableSlot *slot, Size *len, int options)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	uint16		flags;
+	InplaceTupleHeader tup;
+
+	slot_getallattrs(slot);
+	*len = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull, &flags);
+
+	if ((flags & IP_HASEXTERNAL) || *len > TOAST_TUPLE_THRESHOLD)
+		return inplace_toast_insert_or_update(rel, slot, NULL, len, options);
+
+	tup = (InplaceTupleHeader) palloc(*len);
+	inplace_fill_tuple(desc, slot->tts_values, slot->tts_isnull, flags, tup, *len);
+	return tup;
+}
+
+static void
+set_fresh_header(InplaceTupleHeader tup, TransactionId xid, CommandId cid,
+				 int options)
+{
+	tup->t_xid = xid;
+	tup->t_tag = 0;
+	tup->t_infomask = IP_FRESH;
+	HdrSetUndo32(tup, cid);
+	if (options & TABLE_INSERT_FROZEN)
+		tup->t_infomask |= IP_FROZEN | IP_COMMITTED;
+}
+
+static void
+set_slot_after_insert(Relation rel, TupleTableSlot *slot, BlockNumber blk,
+					  OffsetNumber off, TransactionId xid, CommandId cid)
+{
+	ItemPointerSet(&slot->tts_tid, blk, off);
+	slot->tts_tableOid = RelationGetRelid(rel);
+	if (TTS_IS_INPLACE(slot))
+	{
+		InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+		is->has_sysattrs = true;
+		is->xmin = xid;
+		is->xmax = InvalidTransactionId;
+		is->cmin = cid;
+		is->cmax = 0;
+		is->tag = 0;
+	}
+}
+
+/*
+ * Put one formed row on a page.  The header's version part is complete.
+ */
+static void
+put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
+		BulkInsertState bistate, BlockNumber *blk, OffsetNumber *off)
+{
+	Buffer		vmbuffer = InvalidBuffer;
+	Buffer		buffer;
+	Page		page;
+	bool		clear;
+	bool		init_page;
+
+	buffer = GetBufferForTuple(rel, len, InvalidBuffer, options, bistate,
+							   &vmbuffer, NULL);
+	page = BufferGetPage(buffer);
+	*blk = BufferGetBlockNumber(buffer);
+
+	/* as heap: in serializable transactions this row may be a phantom */
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+
+	START_CRIT_SECTION();
+	*off = inplace_page_add(page, tup, len, InvalidOffsetNumber);
+	if (*off == InvalidOffsetNumber)
+		elog(PANIC, "failed to add row to page");
+	init_page = (*off == FirstOffsetNumber &&
+				 PageGetMaxOffsetNumber(page) == FirstOffsetNumber);
+	clear = PageIsAllVisible(page);
+	if (clear)
+	{
+		PageClearAllVisible(page);
+		visibilitymap_clear(rel, *blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
+	}
+	MarkBufferDirty(buffer);
+	inplace_log_insert(rel, buffer, *off, init_page, clear);
+	END_CRIT_SECTION();
+
+	UnlockReleaseBuffer(buffer);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+}
+
+void
+inplace_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
+					 int options, BulkInsertState bistate)
+{
+	TransactionId xid;
+	InplaceTupleHeader tup;
+	Size		len;
+	BlockNumber blk;
+	OffsetNumber off;
+
+	InplaceRequirePreload();
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot insert tuples in a parallel worker")));
+
+	xid = GetCurrentTransactionId();
+	tup = form_new_row(rel, slot, &len, options);
+	set_fresh_header(tup, xid, cid, options);
+	put_row(rel, tup, len, options, bistate, &blk, &off);
+	pfree(tup);
+
+	pgstat_count_heap_insert(rel, 1);
+	set_slot_after_insert(rel, slot, blk, off, xid, cid);
+}
+
+void
+inplace_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
+								 CommandId cid, int options,
+								 BulkInsertState bistate, uint32 specToken)
+{
+	TransactionId xid;
+	InplaceTupleHeader tup;
+	Size		len;
+	BlockNumber blk;
+	OffsetNumber off;
+
+	InplaceRequirePreload();
+	xid = GetCurrentTransactionId();
+	tup = form_new_row(rel, slot, &len, options);
+	set_fresh_header(tup, xid, cid, options);
+	tup->t_infomask |= IP_SPECULATIVE;
+	HdrSetUndo32(tup, specToken);
+	put_row(rel, tup, len, options, bistate, &blk, &off);
+	pfree(tup);
+
+	pgstat_count_heap_insert(rel, 1);
+	set_slot_after_insert(rel, slot, blk, off, xid, cid);
+}
+
+/*
+ * A speculative insertion is over.  If it succeeded the row becomes an ordinary
+ * one, with the command id in place of the token; neither is in the WAL, for
+ * nobody needs them after a crash.  Otherwise it is dead at once.
+ */
+void
+inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
+								   uint32 specToken, bool succeeded)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(&slot->tts_tid);
+	OffsetNumber off = TidOffset(&slot->tts_tid);
+	Buffer		buffer = ReadBuffer(rel, blk);
+	Page		page;
+	InplaceTupleHeader tup;
+	InplaceTupleHeader gone = NULL;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	if (off > PageGetMaxOffsetNumber(page) ||
+		!ItemIdIsNormal(PageGetItemId(page, off)))
+		elog(ERROR, "invalid line pointer for speculative row (%u,%u)", blk, off);
+	tup = PageGetTupleAt(page, off);
+	if (!(tup->t_infomask & IP_SPECULATIVE) || HdrGetUndo32(tup) != specToken)
+		elog(ERROR, "row (%u,%u) is not the speculative one", blk, off);
+
+	if (!succeeded && (tup->t_natts & IP_HASEXTERNAL))
+	{
+		gone = palloc(ItemIdGetLength(PageGetItemId(page, off)));
+		memcpy(gone, tup, ItemIdGetLength(PageGetItemId(page, off)));
+	}
+
+	START_CRIT_SECTION();
+	if (succeeded)
+	{
+		CommandId	cid = GetCurrentCommandId(true);
+
+		if (TTS_IS_INPLACE(slot) && ((InplaceTupleTableSlot *) slot)->has_sysattrs)
+			cid = ((InplaceTupleTableSlot *) slot)->cmin;
+		tup->t_infomask &= ~IP_SPECULATIVE;
+		HdrSetUndo32(tup, cid);
+		MarkBufferDirty(buffer);
+	}
+	else
+	{
+		inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0);
+		MarkBufferDirty(buffer);
+		if (RelationNeedsWAL(rel))
+			inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,
+							  NULL, 0, NULL, 0);
+	}
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+
+	if (!succeeded)
+	{
+		if (gone)
+			inplace_toast_delete(rel, gone, true);
+		pgstat_count_heap_delete(rel);
+	}
+}
+
+/*
+ * COPY and friends: as many rows to a page as fit, one WAL record a page.
+ */
+void
+inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
+					 CommandId cid, int options, BulkInsertState bistate)
+{
+	TransactionId xid;
+	InplaceTupleHeader *tups;
+	Size	   *lens;
+	OffsetNumber *offs;
+	char	   *scratch;
+	Size		save_free;
+	int			done = 0;
+	Buffer		vmbuffer = InvalidBuffer;
+
+	InplaceRequirePreload();
+	xid = GetCurrentTransactionId();
+	save_free = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+
+	tups = palloc(nslots * sizeof(InplaceTupleHeader));
+	lens = palloc(nslots * sizeof(Size));
+	offs = palloc(nslots * sizeof(OffsetNumber));
+	scratch = palloc(MULTI_INSERT_SCRATCH);
+	for (int i = 0; i < nslots; i++)
+	{
+		tups[i] = form_new_row(rel, slots[i], &lens[i], options);
+		set_fresh_header(tups[i], xid, cid, options);
+	}
+
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+
+	while (done < nslots)
+	{
+		Buffer		buffer;
+		Page		page;
+		BlockNumber blk;
+		int			n = 0;
+		bool		clear;
+		bool		init_page;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = GetBufferForTuple(rel, lens[done], InvalidBuffer, options,
+								   bistate, &vmbuffer, NULL);
+		page = BufferGetPage(buffer);
+		blk = BufferGetBlockNumber(buffer);
+		init_page = PageGetMaxOffsetNumber(page) == 0;
+
+		START_CRIT_SECTION();
+		do
+		{
+			OffsetNumber off;
+
+			off = inplace_page_add(page, tups[done + n], lens[done + n],
+								   InvalidOffsetNumber);
+			if (off == InvalidOffsetNumber)
+			{
+				if (n == 0)
+					elog(PANIC, "failed to add row to page");
+				break;
+			}
+			offs[n++] = off;
+		} while (done + n < nslots &&
+				 PageGetHeapFreeSpace(page) >= MAXALIGN(lens[done + n]) + save_free);
+
+		clear = PageIsAllVisible(page);
+		if (clear)
+		{
+			PageClearAllVisible(page);
+			visibilitymap_clear(rel, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
+		}
+		MarkBufferDirty(buffer);
+		inplace_log_multi_insert(rel, buffer, offs, n, init_page, clear, scratch);
+		END_CRIT_SECTION();
+		UnlockReleaseBuffer(buffer);
+
+		for (int i = 0; i < n; i++)
+			set_slot_after_insert(rel, slots[done + i], blk, offs[i], xid, cid);
+		done += n;
+	}
+
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	for (int i = 0; i < nslots; i++)
+		pfree(tups[i]);
+	pfree(tups);
+	pfree(lens);
+	pfree(offs);
+	pfree(scratch);
+
+	pgstat_count_heap_insert(rel, nslots);
+}
+
+void
+inplace_insert_raw(Relation rel, InplaceTupleHeader tup, Size len, int options,
+				   BulkInsertState bistate, ItemPointer tid)
+{
+	BlockNumber blk;
+	OffsetNumber off;
+	Buffer		buffer;
+	Buffer		vmbuffer = InvalidBuffer;
+	Page		page;
+
+	buffer = GetBufferForTuple(rel, len, InvalidBuffer, options, bistate,
+							   &vmbuffer, NULL);
+	page = BufferGetPage(buffer);
+	blk = BufferGetBlockNumber(buffer);
+
+	START_CRIT_SECTION();
+	off = inplace_page_add(page, tup, len, InvalidOffsetNumber);
+	if (off == InvalidOffsetNumber)
+		elog(PANIC, "failed to add row to page");
+	MarkBufferDirty(buffer);
+	inplace_log_replace(rel, buffer, XLOG_IP_PUSH, off, tup, len, NULL, NULL, 0);
+	END_CRIT_SECTION();
+
+	UnlockReleaseBuffer(buffer);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	ItemPointerSet(tid, blk, off);
+}

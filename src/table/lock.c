@@ -1,0 +1,260 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock.c
+ *	  tuple_lock: SELECT ... FOR, EvalPlanQual, triggers, ON CONFLICT.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "nodes/lockoptions.h"
+#include "table/rowcheck.h"
+
+/*
+ * Does the caller mean the row, whatever its version?  ON CONFLICT DO UPDATE
+ * and the apply worker come with a TID that they found through an index with
+ * SnapshotDirty, and with no flags; a trigger under REPEATABLE READ comes
+ * without flags too, but means the version of its snapshot.
+ */
+static bool
+means_newest(uint8 flags)
+{
+	return flags == 0 &&
+		(!IsolationUsesXactSnapshot() ||
+		 inplace_executor_operation == CMD_INSERT);
+}
+
+/*
+ * Put the version that was locked (or, after a failure, the newest) into the
+ * slot.  Page locked.
+ */
+static void
+store_locked(Relation rel, Buffer buffer, const RowTarget *target,
+			 bool below_busy, TupleTableSlot *slot, ItemPointer tid)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
+	RowVersion *version = RowVersionAlloc();
+	SnapshotData snap;
+	bool		found;
+
+	if (below_busy)
+		InitDirtySnapshot(snap);
+	else
+		snap = *SnapshotAny;
+	found = inplace_fetch_version(rel, buffer, true, page, blk, off, &snap,
+								  version);
+	if (found)
+	{
+		ItemPointerData tagged;
+
+		TidSetTagged(&tagged, blk, off, version->info.tag);
+		inplace_store_tuple(slot, RelationGetRelid(rel), &tagged,
+							version->tuple, version->len, &version->info, true);
+		if (tid)
+			*tid = tagged;
+	}
+	else
+		ExecClearTuple(slot);
+	pfree(version);
+}
+
+/*
+ * A row that is being moved by a transaction in progress, with no change of
+ * key: whoever locks it FOR KEY SHARE locks the row where it goes too.
+ * Follows the chain of moves to its end.
+ */
+static void
+lock_where_it_moves(Relation rel, ItemPointerData tid, TransactionId mover,
+					TransactionId xid, LockTupleMode mode)
+{
+	for (;;)
+	{
+		Buffer		buffer;
+		Page		page;
+		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
+		InplaceTupleHeader tup;
+		RowCheck	rc;
+		ItemPointerData next;
+		bool		more = false;
+
+		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		page = BufferGetPage(buffer);
+		if (off <= PageGetMaxOffsetNumber(page) &&
+			ItemIdIsNormal(PageGetItemId(page, off)))
+		{
+			tup = PageGetTupleAt(page, off);
+			memset(&rc, 0, sizeof(rc));
+			rc.status = inplace_xid_status(tup, buffer);
+			if (rc.status == XID_IN_PROGRESS || rc.status == XID_COMMITTED)
+			{
+				TransactionId locker;
+				bool		multi;
+				LockTupleMode strongest;
+
+				rc.locked = inplace_get_lockers(rel, tup,
+												ItemPointerGetBlockNumber(&tid),
+												off, &rc.lockers);
+				rc.base = rc.lockers.base;
+				if ((tup->t_infomask & IP_MOVED) &&
+					!(tup->t_infomask & IP_KEYS_UPDATED))
+					more = inplace_moved_to(rel, tup, &tid, &next);
+				inplace_compute_lockers(&rc, xid, mode, &locker, &multi,
+										&strongest);
+				inplace_set_row_lock(rel, buffer, off, &rc, locker, multi,
+									 strongest);
+			}
+		}
+		UnlockReleaseBuffer(buffer);
+		if (!more)
+			break;
+		tid = next;
+	}
+}
+
+TM_Result
+inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
+				   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
+				   LockWaitPolicy wait_policy, uint8 flags,
+				   TM_FailureData *tmfd)
+{
+	RowTarget	target;
+	RowCheck	rc;
+	TransactionId xid;
+	TM_Result	result;
+	Buffer		buffer;
+	Page		page;
+	OffsetNumber off;
+	bool		have_tuple_lock = false;
+	ItemPointerData moving;
+	TransactionId mover = InvalidTransactionId;
+
+	InplaceRequirePreload();
+	tmfd->traversed = false;
+	tmfd->xmax = InvalidTransactionId;
+	tmfd->cmax = InvalidCommandId;
+
+	TidClean(&target.tid, tid);
+	target.tag = TidTag(tid);
+	target.newest = means_newest(flags) && target.tag == 0;
+	target.snapshot = snapshot;
+
+	xid = GetCurrentTransactionId();
+	MultiXactIdSetOldestMember();
+
+	buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&target.tid));
+	for (;;)
+	{
+		off = ItemPointerGetOffsetNumber(&target.tid);
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		page = BufferGetPage(buffer);
+
+		for (;;)
+		{
+			if (off > PageGetMaxOffsetNumber(page) ||
+				!ItemIdIsNormal(PageGetItemId(page, off)))
+			{
+				tmfd->ctid = target.tid;
+				result = TM_Deleted;
+				break;
+			}
+			if (inplace_xid_status(PageGetTupleAt(page, off), buffer) == XID_ABORTED)
+			{
+				InplaceRestoreRow(rel, buffer, off);
+				continue;
+			}
+			result = inplace_row_check(rel, buffer, &target, cid, mode, &rc, tmfd);
+			break;
+		}
+
+		if (result == TM_BeingModified)
+		{
+			bool		done;
+
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			done = inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,
+									XLTW_Lock, &have_tuple_lock);
+			if (!done)
+			{
+				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+				ReleaseBuffer(buffer);
+				tmfd->ctid = target.tid;
+				return TM_WouldBlock;
+			}
+			continue;
+		}
+
+		if (result == TM_Updated && (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
+		{
+			tmfd->traversed = true;
+			if (ItemPointerIndicatesMovedPartitions(&tmfd->ctid))
+			{
+				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+				ereport(ERROR,
+						(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+						 errmsg("tuple to be locked was already moved to another partition due to concurrent update")));
+			}
+			if (!ItemPointerEquals(&tmfd->ctid, &target.tid))
+			{
+				/* the row lives on elsewhere */
+				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+				have_tuple_lock = false;
+				buffer = ReleaseAndReadBuffer(buffer, rel,
+											  ItemPointerGetBlockNumber(&tmfd->ctid));
+				target.tid = tmfd->ctid;
+			}
+			else
+				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			target.tag = 0;
+			target.newest = true;
+			continue;
+		}
+		break;
+	}
+
+	/*
+	 * On the way along a chain of versions what was changed by ourselves later
+	 * than this command is reported as such, not as invisible.
+	 */
+	if (result == TM_Invisible && tmfd->traversed)
+		result = (rc.status == XID_CURRENT) ? TM_SelfModified : TM_Deleted;
+
+	if (result == TM_Ok)
+	{
+		TransactionId locker;
+		bool		multi;
+		LockTupleMode strongest;
+		InplaceTupleHeader tup = PageGetTupleAt(page, off);
+		bool		enough = rc.own_lock && rc.own_mode >= mode;
+
+		if (rc.status == XID_CURRENT &&
+			((rc.base.t_infomask & (IP_FRESH | IP_KEYS_UPDATED)) != 0 ||
+			 mode <= LockTupleNoKeyExclusive))
+			enough = true;
+
+		store_locked(rel, buffer, &target, rc.below_busy, slot, tid);
+
+		if (!enough)
+		{
+			if (rc.below_busy && (tup->t_infomask & IP_MOVED) &&
+				inplace_moved_to(rel, tup, &target.tid, &moving))
+				mover = tup->t_xid;
+			inplace_compute_lockers(&rc, xid, mode, &locker, &multi, &strongest);
+			inplace_set_row_lock(rel, buffer, off, &rc, locker, multi, strongest);
+		}
+	}
+	else if (off <= PageGetMaxOffsetNumber(page) &&
+			 ItemIdIsNormal(PageGetItemId(page, off)))
+		store_locked(rel, buffer, &target, false, slot, NULL);
+
+	UnlockReleaseBuffer(buffer);
+
+	if (TransactionIdIsValid(mover))
+		lock_where_it_moves(rel, moving, mover, xid, mode);
+
+	inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+	return result;
+}

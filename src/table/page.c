@@ -1,0 +1,565 @@
+/*-------------------------------------------------------------------------
+ *
+ * page.c
+ *	  Items on a data page: adding, replacing, growing, moving together.
+ *
+ * Layout
+ *	  A data page is a standard page without special space.  Items lie between
+ *	  pd_upper and the end of the page, in any order.  An item that is
+ *	  IP_ALIGNED starts at a MAXALIGNed offset, any other stands wherever it
+ *	  was put, so pd_upper is any number.  Line pointers are LP_NORMAL,
+ *	  LP_DEAD (a stub without storage that index entries still point to) or
+ *	  LP_UNUSED, never LP_REDIRECT, and there are at most
+ *	  InplaceMaxTuplesPerPage of them.
+ *
+ * Invariants
+ *	  1. Everything here runs under the page's exclusive content lock and
+ *		 nothing else (readers copy rows out under the share lock), allocates
+ *		 nothing and is fit for critical sections.  The only errors are
+ *		 reports of corruption.
+ *	  2. Each function is a function of the line pointers and of the items'
+ *		 IP_ALIGNED bits alone, so that redo comes to the same layout.  What the
+ *		 bytes outside of items contain is left undefined, see
+ *		 inplace_page_blank_gaps.
+ *	  3. Compacting never needs more room than the items have: it keeps the
+ *		 items' order on the page where aligned and unaligned items are
+ *		 mixed, so each one can only move up.  (With one kind only, the order
+ *		 makes no difference to the space that is needed.)
+ *	  4. A rollback always fits: an item replaced with keep_space keeps at least
+ *		 the space it had, and once it had to be aligned it stays so, until
+ *		 someone replaces it without keep_space or trims it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "storage/itemid.h"
+#include "table/table.h"
+#include "wal/wal.h"
+
+typedef struct PageItem
+{
+	uint16		off;
+	uint16		len;
+	OffsetNumber lp;
+	bool		aligned;
+} PageItem;
+
+typedef struct PageItems
+{
+	int			n;
+	bool		presorted;		/* by descending place on the page */
+	bool		any_aligned;
+	bool		any_unaligned;
+	uint32		sum;			/* of len, or of MAXALIGNed len if aligned */
+	PageItem	item[InplaceMaxTuplesPerPage];
+} PageItems;
+
+#define ST_SORT sort_page_items
+#define ST_ELEMENT_TYPE PageItem
+#define ST_COMPARE(a, b) ((int) (b)->off - (int) (a)->off)
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* the start of an item of len bytes that ends at or just before "end" */
+static inline int
+item_start(int end, Size len, bool aligned)
+{
+	int			start = end - (int) len;
+
+	if (aligned && start > 0)
+		start &= ~(MAXIMUM_ALIGNOF - 1);
+	return start;
+}
+
+static void
+bad_line_pointer(Page page, OffsetNumber off)
+{
+	ItemId		lp = PageGetItemId(page, off);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("corrupted line pointer %u: flags %u, offset %u, length %u (page bounds %u, %u, %u)",
+					off, ItemIdGetFlags(lp), ItemIdGetOffset(lp),
+					ItemIdGetLength(lp), ((PageHeader) page)->pd_lower,
+					((PageHeader) page)->pd_upper,
+					((PageHeader) page)->pd_special)));
+}
+
+static inline bool
+line_pointer_ok(Page page, ItemId lp)
+{
+	PageHeader	phdr = (PageHeader) page;
+	uint32		start = ItemIdGetOffset(lp);
+	uint32		len = ItemIdGetLength(lp);
+
+	if (start < phdr->pd_upper || start + len > phdr->pd_special ||
+		len < SizeOfInplaceTupleHeader)
+		return false;
+	return start == MAXALIGN(start) ||
+		(((InplaceTupleHeader) (page + start))->t_natts & IP_ALIGNED) == 0;
+}
+
+/* collect the page's items, except the one at "skip" */
+static void
+gather_items(Page page, OffsetNumber skip, PageItems *pi)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	PageItem   *item = pi->item;
+	uint32		last = ((PageHeader) page)->pd_special;
+
+	pi->presorted = true;
+	pi->any_aligned = pi->any_unaligned = false;
+	pi->sum = 0;
+
+	if (maxoff > InplaceMaxTuplesPerPage || last > BLCKSZ)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("corrupted page header: pd_lower %u, pd_special %u",
+						((PageHeader) page)->pd_lower, last)));
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (!ItemIdIsNormal(lp))
+		{
+			if (unlikely(ItemIdIsRedirected(lp)))
+				bad_line_pointer(page, off);
+			continue;
+		}
+		if (unlikely(!line_pointer_ok(page, lp)))
+			bad_line_pointer(page, off);
+		if (off == skip)
+			continue;
+
+		item->off = ItemIdGetOffset(lp);
+		item->len = ItemIdGetLength(lp);
+		item->lp = off;
+		item->aligned =
+			(((InplaceTupleHeader) (page + item->off))->t_natts & IP_ALIGNED) != 0;
+		if (item->aligned)
+		{
+			pi->any_aligned = true;
+			pi->sum += MAXALIGN(item->len);
+		}
+		else
+		{
+			pi->any_unaligned = true;
+			pi->sum += item->len;
+		}
+		if (item->off >= last)
+			pi->presorted = false;
+		last = item->off;
+		item++;
+	}
+	pi->n = item - pi->item;
+}
+
+/*
+ * What pd_upper will be once the items are moved together.
+ */
+static int
+compacted_upper(Page page, PageItems *pi)
+{
+	int			upper = ((PageHeader) page)->pd_special;
+
+	/* the end of the page is MAXALIGNed: one kind of item is a mere sum */
+	if (!pi->any_aligned || !pi->any_unaligned)
+		return upper - (int) pi->sum;
+
+	if (!pi->presorted)
+	{
+		sort_page_items(pi->item, pi->n);
+		pi->presorted = true;
+	}
+	for (int i = 0; i < pi->n; i++)
+		upper = item_start(upper, pi->item[i].len, pi->item[i].aligned);
+	return upper;
+}
+
+/*
+ * Move the items together at the end of the page.
+ */
+static void
+compact_items(Page page, PageItems *pi)
+{
+	PageHeader	phdr = (PageHeader) page;
+	int			upper = phdr->pd_special;
+
+	if (!pi->presorted && pi->any_aligned && pi->any_unaligned)
+	{
+		sort_page_items(pi->item, pi->n);
+		pi->presorted = true;
+	}
+
+	if (pi->presorted)
+	{
+		/*
+		 * Each item moves up, over space that nothing uses any more. Move
+		 * neighbours that go by the same distance in one piece.
+		 */
+		int			i = 0;
+
+		while (i < pi->n)
+		{
+			PageItem   *first = &pi->item[i];
+			int			to = item_start(upper, first->len, first->aligned);
+			int			shift = to - first->off;
+			int			low = first->off;
+			int			j = i + 1;
+
+			Assert(shift >= 0);
+			upper = to;
+			if (shift != 0)
+				PageGetItemId(page, first->lp)->lp_off = to;
+
+			/* following items without a gap between, shifted likewise */
+			while (j < pi->n)
+			{
+				PageItem   *next = &pi->item[j];
+
+				if (next->off + next->len != low)
+					break;
+				to = item_start(upper, next->len, next->aligned);
+				if (to - next->off != shift)
+					break;
+				low = next->off;
+				upper = to;
+				if (shift != 0)
+					PageGetItemId(page, next->lp)->lp_off = to;
+				j++;
+			}
+			if (shift != 0)
+				memmove(page + upper, page + low,
+						first->off + first->len - low);
+			i = j;
+		}
+	}
+	else
+	{
+		/*
+		 * One kind of item only, in disorder: put them in line pointer order,
+		 * which sequential scans like best, from a copy.
+		 */
+		PGAlignedBlock copy;
+
+		memcpy(copy.data + phdr->pd_upper, page + phdr->pd_upper,
+			   phdr->pd_special - phdr->pd_upper);
+		for (int i = 0; i < pi->n; i++)
+		{
+			PageItem   *item = &pi->item[i];
+
+			upper = item_start(upper, item->len, item->aligned);
+			memcpy(page + upper, copy.data + item->off, item->len);
+			PageGetItemId(page, item->lp)->lp_off = upper;
+		}
+	}
+
+	Assert(upper >= phdr->pd_upper);
+	phdr->pd_upper = upper;
+}
+
+void
+inplace_page_compact(Page page)
+{
+	PageItems	pi;
+
+	gather_items(page, InvalidOffsetNumber, &pi);
+
+	/*
+	 * Nothing to do if the items fill their space. (There may be gaps of
+	 * alignment; then the comparison fails, and the pass below moves
+	 * nothing.)
+	 */
+	if (((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper == pi.sum &&
+		!pi.any_aligned)
+		return;
+	compact_items(page, &pi);
+}
+
+/*
+ * An unused line pointer, or InvalidOffsetNumber.  PD_HAS_FREE_LINES is only
+ * a hint in one direction: if it is not set there is none worth looking for.
+ */
+static OffsetNumber
+find_unused_line_pointer(Page page)
+{
+	OffsetNumber maxoff;
+
+	if (!PageHasFreeLinePointers(page))
+		return InvalidOffsetNumber;
+
+	maxoff = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		if (!ItemIdIsUsed(PageGetItemId(page, off)))
+			return off;
+	}
+	return InvalidOffsetNumber;
+}
+
+Size
+inplace_page_free_space(Page page)
+{
+	PageItems	pi;
+	int			space;
+
+	gather_items(page, InvalidOffsetNumber, &pi);
+	space = compacted_upper(page, &pi) - ((PageHeader) page)->pd_lower;
+
+	if (find_unused_line_pointer(page) == InvalidOffsetNumber)
+	{
+		if (PageGetMaxOffsetNumber(page) >= InplaceMaxTuplesPerPage)
+			return 0;
+		space -= sizeof(ItemIdData);
+	}
+	return space > 0 ? space : 0;
+}
+
+/*
+ * The line pointer that inplace_page_add is going to use.
+ */
+OffsetNumber
+inplace_page_next_offset(Page page)
+{
+	OffsetNumber offnum = find_unused_line_pointer(page);
+
+	return offnum != InvalidOffsetNumber ? offnum :
+		OffsetNumberNext(PageGetMaxOffsetNumber(page));
+}
+
+OffsetNumber
+inplace_page_add(Page page, InplaceTupleHeader tup, Size len,
+				 OffsetNumber offnum)
+{
+	PageHeader	phdr = (PageHeader) page;
+	OffsetNumber limit = OffsetNumberNext(PageGetMaxOffsetNumber(page));
+	bool		aligned = (tup->t_natts & IP_ALIGNED) != 0;
+	int			lower = phdr->pd_lower;
+	int			start;
+
+	Assert(len >= SizeOfInplaceTupleHeader);
+
+	if (offnum == InvalidOffsetNumber)
+	{
+		offnum = find_unused_line_pointer(page);
+		if (offnum == InvalidOffsetNumber)
+		{
+			PageClearHasFreeLinePointers(page);
+			offnum = limit;
+		}
+	}
+	else if (offnum > limit ||
+			 (offnum < limit && ItemIdIsUsed(PageGetItemId(page, offnum))))
+		return InvalidOffsetNumber;
+
+	if (offnum > InplaceMaxTuplesPerPage)
+		return InvalidOffsetNumber;
+	if (offnum == limit)
+		lower += sizeof(ItemIdData);
+
+	start = item_start(phdr->pd_upper, len, aligned);
+	if (start < lower)
+	{
+		PageItems	pi;
+
+		gather_items(page, InvalidOffsetNumber, &pi);
+		start = item_start(compacted_upper(page, &pi), len, aligned);
+		if (start < lower)
+			return InvalidOffsetNumber;
+		compact_items(page, &pi);
+	}
+
+	memcpy(page + start, tup, len);
+	ItemIdSetNormal(PageGetItemId(page, offnum), start, len);
+	phdr->pd_lower = lower;
+	phdr->pd_upper = start;
+	return offnum;
+}
+
+/*
+ * Where the replacement of an item goes.
+ */
+typedef enum ReplaceHow
+{
+	REPLACE_STAY,				/* into the old item's space */
+	REPLACE_HOLE,				/* into the free space as it is */
+	REPLACE_COMPACT,			/* ... after compacting without the old item */
+	REPLACE_NO_ROOM
+} ReplaceHow;
+
+typedef struct ReplacePlan
+{
+	ReplaceHow	how;
+	bool		aligned;
+	int			reserve;		/* new lp_len */
+	int			start;			/* new lp_off */
+} ReplacePlan;
+
+static void
+plan_replace(Page page, OffsetNumber offnum, const InplaceTupleHeaderData *tup,
+			 Size newlen, bool keep_space, ReplacePlan *plan, PageItems *pi)
+{
+	PageHeader	phdr = (PageHeader) page;
+	ItemId		lp = PageGetItemId(page, offnum);
+	int			oldoff = ItemIdGetOffset(lp);
+	int			oldlen = ItemIdGetLength(lp);
+	int			end = phdr->pd_upper;
+
+	Assert(ItemIdIsNormal(lp));
+
+	plan->aligned = (tup->t_natts & IP_ALIGNED) != 0;
+	plan->reserve = newlen;
+	if (keep_space)
+	{
+		/* the old row must fit again if this change is rolled back */
+		if (((InplaceTupleHeader) (page + oldoff))->t_natts & IP_ALIGNED)
+			plan->aligned = true;
+		plan->reserve = Max(oldlen, (int) newlen);
+	}
+
+	if (newlen <= oldlen && (!plan->aligned || oldoff == MAXALIGN(oldoff)))
+	{
+		plan->how = REPLACE_STAY;
+		plan->start = oldoff;
+		return;
+	}
+
+	/* the lowest item grows downward, over its own space */
+	if (oldoff == end)
+		end += oldlen;
+	plan->how = REPLACE_HOLE;
+	plan->start = item_start(end, plan->reserve, plan->aligned);
+	if (plan->start >= phdr->pd_lower)
+		return;
+
+	plan->how = REPLACE_COMPACT;
+	gather_items(page, offnum, pi);
+	plan->start = item_start(compacted_upper(page, pi), plan->reserve,
+							 plan->aligned);
+	if (plan->start < phdr->pd_lower)
+		plan->how = REPLACE_NO_ROOM;
+}
+
+bool
+inplace_page_replace(Page page, OffsetNumber offnum, InplaceTupleHeader tup,
+					 Size newlen, bool keep_space)
+{
+	PageHeader	phdr = (PageHeader) page;
+	ReplacePlan plan;
+	PageItems	pi;
+	InplaceTupleHeader dst;
+
+	Assert(newlen >= SizeOfInplaceTupleHeader);
+	Assert((char *) tup < (char *) page || (char *) tup >= (char *) page + BLCKSZ);
+
+	plan_replace(page, offnum, tup, newlen, keep_space, &plan, &pi);
+	switch (plan.how)
+	{
+		case REPLACE_NO_ROOM:
+			return false;
+		case REPLACE_STAY:
+			break;
+		case REPLACE_COMPACT:
+			compact_items(page, &pi);
+			/* FALLTHROUGH */
+		case REPLACE_HOLE:
+			phdr->pd_upper = plan.start;
+			break;
+	}
+
+	dst = (InplaceTupleHeader) (page + plan.start);
+	memcpy(dst, tup, newlen);
+	if (plan.aligned)
+		dst->t_natts |= IP_ALIGNED;
+	dst->t_infomask &= ~IP_PADDED;
+	if (newlen < plan.reserve)
+		inplace_set_padding(dst, newlen, plan.reserve);
+	ItemIdSetNormal(PageGetItemId(page, offnum), plan.start, plan.reserve);
+	return true;
+}
+
+/*
+ * Agrees with inplace_page_replace(..., keep_space = true); without
+ * keep_space that one needs no more.
+ */
+bool
+inplace_page_can_grow(Page page, OffsetNumber offnum, InplaceTupleHeader tup,
+					  Size newlen)
+{
+	ReplacePlan plan;
+	PageItems	pi;
+
+	plan_replace(page, offnum, tup, newlen, true, &plan, &pi);
+	return plan.how != REPLACE_NO_ROOM;
+}
+
+/*
+ * Zero whatever belongs to no item: the hole, gaps of alignment, space of
+ * items that moved away.  For masking a page before it is compared; also used
+ * on copies only.
+ */
+void
+inplace_page_blank_gaps(Page page)
+{
+	PageHeader	phdr = (PageHeader) page;
+	PageItems	pi;
+	int			end;
+
+	gather_items(page, InvalidOffsetNumber, &pi);
+	if (!pi.presorted)
+		sort_page_items(pi.item, pi.n);
+
+	end = phdr->pd_special;
+	for (int i = 0; i < pi.n; i++)
+	{
+		int			item_end = pi.item[i].off + pi.item[i].len;
+
+		if (item_end < end)
+			memset(page + item_end, 0, end - item_end);
+		end = pi.item[i].off;
+	}
+	if (end > phdr->pd_lower)
+		memset(page + phdr->pd_lower, 0, end - phdr->pd_lower);
+}
+
+void
+inplace_check_page(Relation rel, Page page, BlockNumber blk)
+{
+	PageHeader	phdr = (PageHeader) page;
+	OffsetNumber maxoff;
+
+	if (PageIsNew(page))
+		return;
+
+	if (phdr->pd_lower < SizeOfPageHeaderData ||
+		phdr->pd_lower > phdr->pd_upper ||
+		phdr->pd_upper > phdr->pd_special ||
+		phdr->pd_special != BLCKSZ ||
+		PageGetMaxOffsetNumber(page) > InplaceMaxTuplesPerPage)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("invalid page in block %u of relation \"%s\"",
+						blk, RelationGetRelationName(rel)),
+				 errdetail("pd_lower %u, pd_upper %u, pd_special %u do not make a page of an inplace table.",
+						   phdr->pd_lower, phdr->pd_upper, phdr->pd_special)));
+
+	maxoff = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (ItemIdIsNormal(lp) ? line_pointer_ok(page, lp) :
+			!ItemIdIsRedirected(lp))
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("invalid line pointer %u in block %u of relation \"%s\"",
+						off, blk, RelationGetRelationName(rel)),
+				 errdetail("Flags %u, offset %u, length %u.",
+						   ItemIdGetFlags(lp), ItemIdGetOffset(lp),
+						   ItemIdGetLength(lp))));
+	}
+}

@@ -1,0 +1,582 @@
+/*-------------------------------------------------------------------------
+ *
+ * rowcheck.c
+ *	  The decision whether a row may be changed or locked, whom to wait for,
+ *	  and the record of row locks.
+ *
+ * Strengths and conflicts are heap's: a change of the row counts as a lock
+ * of strength Exclusive (delete, change of a key) or NoKeyExclusive.
+ *
+ * Where a lock is kept
+ *	  A lock never hides the version under it.  If no snapshot can need an
+ *	  older version, the locker stands where the undo pointer was
+ *	  (LOCK_DIRECT).  Otherwise an UNDO_LOCK record has the locker and the
+ *	  header as it was, and the undo pointer leads to it (LOCK_INDIRECT).
+ *	  Such records do not stack: a second locker makes a new record with a
+ *	  multixact over the same base header.
+ *
+ *	  The extent of an UNDO_LOCK record is kept until both the locker's and the
+ *	  row version's transactions are past the horizon, for the record leads on
+ *	  to the version's undo.
+ *
+ * Waiting
+ *	  Nobody waits with a page locked.  Who has to wait takes the heavyweight
+ *	  tuple lock first, so that waiters are served in turn.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "table/rowcheck.h"
+#include "utils/snapmgr.h"
+#include "wal/wal.h"
+
+const LOCKMODE inplace_row_lockmode[] = {
+	AccessShareLock,			/* LockTupleKeyShare */
+	RowShareLock,				/* LockTupleShare */
+	ExclusiveLock,				/* LockTupleNoKeyExclusive */
+	AccessExclusiveLock			/* LockTupleExclusive */
+};
+
+static inline bool
+modes_conflict(LockTupleMode a, LockTupleMode b)
+{
+	return DoLockModesConflict(inplace_row_lockmode[a], inplace_row_lockmode[b]);
+}
+
+static LockTupleMode
+member_mode(MultiXactStatus status)
+{
+	switch (status)
+	{
+		case MultiXactStatusForKeyShare:
+			return LockTupleKeyShare;
+		case MultiXactStatusForShare:
+			return LockTupleShare;
+		case MultiXactStatusForNoKeyUpdate:
+		case MultiXactStatusNoKeyUpdate:
+			return LockTupleNoKeyExclusive;
+		case MultiXactStatusForUpdate:
+		case MultiXactStatusUpdate:
+			return LockTupleExclusive;
+	}
+	return LockTupleExclusive;
+}
+
+static MultiXactStatus
+mode_status(LockTupleMode mode)
+{
+	switch (mode)
+	{
+		case LockTupleKeyShare:
+			return MultiXactStatusForKeyShare;
+		case LockTupleShare:
+			return MultiXactStatusForShare;
+		case LockTupleNoKeyExclusive:
+			return MultiXactStatusForNoKeyUpdate;
+		case LockTupleExclusive:
+			return MultiXactStatusForUpdate;
+	}
+	return MultiXactStatusForUpdate;
+}
+
+/* strength of the change that made the newest version */
+static LockTupleMode
+change_mode(InplaceTupleHeader tup)
+{
+	if (tup->t_infomask & IP_KEYS_UPDATED)
+		return LockTupleExclusive;
+	if ((tup->t_infomask & IP_DELETED) && !(tup->t_infomask & IP_MOVED))
+		return LockTupleExclusive;
+	return LockTupleNoKeyExclusive;
+}
+
+bool
+inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
+					OffsetNumber off, RowLockers *lockers)
+{
+	uint16		hints = tup->t_infomask & IP_HINT_BITS;
+	UndoRecord	rec;
+
+	lockers->base = *tup;
+	lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED);
+	lockers->multi = (tup->t_infomask & IP_LOCK_MULTI) != 0;
+	lockers->mode = HdrLockMode(tup);
+	lockers->xid = InvalidTransactionId;
+
+	if (!HdrIsLocked(tup))
+		return false;
+
+	if (tup->t_infomask & IP_LOCK_DIRECT)
+	{
+		lockers->xid = HdrGetUndo32(tup);
+		lockers->base.t_infomask |= IP_FRESH;
+		HdrSetUndo32(&lockers->base, 0);
+		return true;
+	}
+
+	if (UndoFetch(rel, HdrGetUndo(tup), blk, off, tup, true, &rec) &&
+		rec.hdr.ur_type == UNDO_LOCK)
+	{
+		memcpy(&lockers->xid, rec.payload, sizeof(uint32));
+		lockers->base = rec.old;
+		lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED | IP_HINT_BITS);
+		lockers->base.t_infomask |= hints | (tup->t_infomask & IP_FROZEN);
+		return true;
+	}
+
+	/* given back: the lockers are gone and everybody sees the version */
+	lockers->base.t_infomask |= IP_FRESH;
+	HdrSetUndo32(&lockers->base, 0);
+	return false;
+}
+
+bool
+inplace_lockers_alive(const RowLockers *lockers)
+{
+	if (!TransactionIdIsValid(lockers->xid))
+		return false;
+	if (lockers->multi)
+		return MultiXactIdIsRunning(lockers->xid, true);
+	return TransactionIdIsInProgress(lockers->xid);
+}
+
+bool
+inplace_moved_to(Relation rel, InplaceTupleHeader tup, ItemPointer from,
+				 ItemPointer to)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoRecord	rec;
+	BlockNumber blk;
+	OffsetNumber off;
+
+	for (;;)
+	{
+		if (!HdrHasUndo(&hdr) ||
+			!UndoFetch(rel, HdrGetUndo(&hdr), ItemPointerGetBlockNumber(from),
+					   ItemPointerGetOffsetNumber(from), &hdr, true, &rec))
+			return false;
+		if (rec.hdr.ur_type != UNDO_LOCK)
+			break;
+		hdr = rec.old;
+	}
+	if (rec.hdr.ur_type != UNDO_MOVE)
+		return false;
+	memcpy(&blk, rec.payload, sizeof(blk));
+	memcpy(&off, rec.payload + sizeof(blk), sizeof(off));
+	ItemPointerSet(to, blk, off);
+	return true;
+}
+
+bool
+inplace_nothing_older(Relation rel, InplaceTupleHeader base, XidStatus status)
+{
+	if (status != XID_COMMITTED)
+		return false;
+	if ((base->t_infomask & (IP_FROZEN | IP_FRESH)) != 0)
+		return true;
+	return GlobalVisTestIsRemovableXid(GlobalVisTestFor(rel), base->t_xid);
+}
+
+/*
+ * Find the lockers' conflict with "mode".  Sets wait_xid or wait_multi and
+ * returns true if somebody else has to end first.
+ */
+static bool
+lockers_conflict(RowCheck *rc, LockTupleMode mode)
+{
+	MultiXactMember *members;
+	int			nmembers;
+	bool		conflict = false;
+
+	rc->own_lock = false;
+	if (!rc->locked)
+		return false;
+
+	if (!rc->lockers.multi)
+	{
+		if (TransactionIdIsCurrentTransactionId(rc->lockers.xid))
+		{
+			rc->own_lock = true;
+			rc->own_mode = rc->lockers.mode;
+			return false;
+		}
+		if (modes_conflict(mode, rc->lockers.mode) &&
+			TransactionIdIsInProgress(rc->lockers.xid))
+		{
+			rc->wait_xid = rc->lockers.xid;
+			return true;
+		}
+		return false;
+	}
+
+	nmembers = GetMultiXactIdMembers(rc->lockers.xid, &members, false, true);
+	for (int i = 0; i < nmembers; i++)
+	{
+		LockTupleMode m = member_mode(members[i].status);
+
+		if (TransactionIdIsCurrentTransactionId(members[i].xid))
+		{
+			if (!rc->own_lock || m > rc->own_mode)
+				rc->own_mode = m;
+			rc->own_lock = true;
+		}
+		else if (modes_conflict(mode, m) &&
+				 TransactionIdIsInProgress(members[i].xid))
+			conflict = true;
+	}
+	if (nmembers > 0)
+		pfree(members);
+	if (conflict)
+		rc->wait_multi = rc->lockers.xid;
+	return conflict;
+}
+
+/*
+ * Is the version with this header the one the caller means?
+ */
+static bool
+is_target(const RowTarget *target, InplaceTupleHeader hdr, XidStatus status,
+		  CommandId cid)
+{
+	if (target->newest)
+		return true;
+	if (target->tag != 0)
+		return hdr->t_tag == (target->tag == INPLACE_TAG_FIRST ? 0 : target->tag);
+	if (target->snapshot == InvalidSnapshot ||
+		target->snapshot->snapshot_type != SNAPSHOT_MVCC)
+		return true;
+	if (hdr->t_infomask & IP_FROZEN)
+		return true;
+	if (status == XID_CURRENT)
+		return cid < target->snapshot->curcid;
+	return !XidInMVCCSnapshot(hdr->t_xid, target->snapshot);
+}
+
+static void
+fill_tmfd(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+		  CommandId cid, TM_FailureData *tmfd)
+{
+	ItemPointerData tid = target->tid;
+
+	tmfd->xmax = tup->t_xid;
+	tmfd->cmax = cid;
+	tmfd->ctid = tid;
+	if (tup->t_infomask & IP_MOVED_PARTITION)
+		ItemPointerSetMovedPartitions(&tmfd->ctid);
+	else if (tup->t_infomask & IP_MOVED)
+		(void) inplace_moved_to(rel, tup, &tid, &tmfd->ctid);
+}
+
+/*
+ * KEY SHARE on a row with somebody's update in progress: is the last version
+ * not of that transaction the one meant?  Always true but for a caller whose
+ * snapshot is older still.
+ */
+static bool
+committed_below_is_target(Relation rel, InplaceTupleHeader tup,
+						  const RowTarget *target)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoRecord	rec;
+
+	for (;;)
+	{
+		XidStatus	status;
+
+		if (!HdrHasUndo(&hdr))
+			return false;
+		UndoFetch(rel, HdrGetUndo(&hdr), ItemPointerGetBlockNumber(&target->tid),
+				  ItemPointerGetOffsetNumber(&target->tid), &hdr, false, &rec);
+		hdr = rec.old;
+		if (rec.hdr.ur_type == UNDO_LOCK)
+			continue;
+		status = inplace_xid_status(&hdr, InvalidBuffer);
+		if (status == XID_COMMITTED)
+			return is_target(target, &hdr, status, InvalidCommandId);
+		if (status != XID_IN_PROGRESS)
+			return false;
+	}
+}
+
+TM_Result
+inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
+				  CommandId curcid, LockTupleMode mode, RowCheck *rc,
+				  TM_FailureData *tmfd)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
+	InplaceTupleHeader tup = PageGetTupleAt(BufferGetPage(buffer), off);
+	bool		deleted = (tup->t_infomask & IP_DELETED) != 0;
+
+	rc->wait_xid = InvalidTransactionId;
+	rc->wait_multi = InvalidMultiXactId;
+	rc->below_busy = false;
+	rc->own_lock = false;
+	rc->cid = InvalidCommandId;
+	rc->status = inplace_xid_status(tup, buffer);
+	rc->locked = inplace_get_lockers(rel, tup, blk, off, &rc->lockers);
+	rc->base = rc->lockers.base;
+	Assert(rc->status != XID_ABORTED);
+
+	switch (rc->status)
+	{
+		case XID_CURRENT:
+			rc->cid = inplace_change_cid(rel, tup, blk, off);
+			if (rc->cid >= curcid)
+			{
+				fill_tmfd(rel, tup, target, rc->cid, tmfd);
+				if ((rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0 ||
+					(target->newest && !deleted))
+					return TM_Invisible;
+				return TM_SelfModified;
+			}
+			if (deleted)
+			{
+				fill_tmfd(rel, tup, target, rc->cid, tmfd);
+				return TM_Invisible;
+			}
+			break;
+
+		case XID_IN_PROGRESS:
+			if (rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE))
+			{
+				/* not there yet for anybody else */
+				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+				return TM_Invisible;
+			}
+			if (!modes_conflict(mode, change_mode(tup)))
+			{
+				if (committed_below_is_target(rel, tup, target))
+				{
+					rc->below_busy = true;
+					if (lockers_conflict(rc, mode))
+						return TM_BeingModified;
+					return TM_Ok;
+				}
+				/* wait, to tell whether it was updated */
+			}
+			(void) lockers_conflict(rc, mode);
+			rc->wait_multi = InvalidMultiXactId;
+			rc->wait_xid = tup->t_xid;
+			return TM_BeingModified;
+
+		case XID_COMMITTED:
+			if (deleted)
+			{
+				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+				return (tup->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) ?
+					TM_Updated : TM_Deleted;
+			}
+			break;
+
+		case XID_ABORTED:
+			elog(ERROR, "aborted row version was not restored");
+	}
+
+	if (!is_target(target, tup, rc->status, rc->cid))
+	{
+		fill_tmfd(rel, tup, target, rc->cid, tmfd);
+		return TM_Updated;
+	}
+
+	if (lockers_conflict(rc, mode))
+		return TM_BeingModified;
+	return TM_Ok;
+}
+
+static void
+lock_not_available(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lock on row in relation \"%s\"",
+					RelationGetRelationName(rel))));
+}
+
+static bool
+wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
+			 LockWaitPolicy policy, XLTW_Oper oper)
+{
+	if (policy == LockWaitBlock)
+		XactLockTableWait(xid, rel, tid, oper);
+	else if (!TryXactLockTableWait(xid))
+	{
+		if (policy == LockWaitError)
+			lock_not_available(rel);
+		return false;
+	}
+	return true;
+}
+
+bool
+inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
+				 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
+				 bool *have_tuple_lock)
+{
+	/*
+	 * Who already holds a lock on the row does not queue behind those who
+	 * wait for it: that would be a deadlock.
+	 */
+	if (!*have_tuple_lock && !rc->own_lock)
+	{
+		if (policy == LockWaitBlock)
+			LockTuple(rel, tid, inplace_row_lockmode[mode]);
+		else if (!TryLockTuple(rel, tid, inplace_row_lockmode[mode]))
+		{
+			if (policy == LockWaitError)
+				lock_not_available(rel);
+			return false;
+		}
+		*have_tuple_lock = true;
+	}
+
+	if (TransactionIdIsValid(rc->wait_xid))
+		return wait_for_xid(rel, tid, rc->wait_xid, policy, oper);
+
+	if (MultiXactIdIsValid(rc->wait_multi))
+	{
+		MultiXactMember *members;
+		int			nmembers;
+		bool		done = true;
+
+		nmembers = GetMultiXactIdMembers(rc->wait_multi, &members, false, true);
+		for (int i = 0; i < nmembers && done; i++)
+		{
+			if (TransactionIdIsCurrentTransactionId(members[i].xid) ||
+				!modes_conflict(mode, member_mode(members[i].status)))
+				continue;
+			if (!TransactionIdIsInProgress(members[i].xid))
+				continue;
+			done = wait_for_xid(rel, tid, members[i].xid, policy, oper);
+		}
+		if (nmembers > 0)
+			pfree(members);
+		return done;
+	}
+	return true;
+}
+
+void
+inplace_row_wait_done(Relation rel, ItemPointer tid, LockTupleMode mode,
+					  bool have_tuple_lock)
+{
+	if (have_tuple_lock)
+		UnlockTuple(rel, tid, inplace_row_lockmode[mode]);
+}
+
+bool
+inplace_compute_lockers(const RowCheck *rc, TransactionId xid,
+						LockTupleMode mode, TransactionId *locker,
+						bool *multi, LockTupleMode *strongest)
+{
+	bool		old_alive = rc->locked && inplace_lockers_alive(&rc->lockers);
+
+	if (!old_alive)
+	{
+		*locker = xid;
+		*multi = false;
+		*strongest = mode;
+		return TransactionIdIsValid(xid);
+	}
+
+	*locker = rc->lockers.xid;
+	*multi = rc->lockers.multi;
+	*strongest = rc->lockers.mode;
+	if (!TransactionIdIsValid(xid))
+		return true;
+
+	*strongest = Max(mode, rc->lockers.mode);
+	if (rc->lockers.multi)
+		*locker = MultiXactIdExpand(rc->lockers.xid, xid, mode_status(mode));
+	else if (TransactionIdEquals(rc->lockers.xid, xid))
+		*locker = xid;			/* our own, made stronger */
+	else
+	{
+		*locker = MultiXactIdCreate(rc->lockers.xid,
+									mode_status(rc->lockers.mode),
+									xid, mode_status(mode));
+		*multi = true;
+	}
+	if (rc->lockers.multi)
+		*multi = true;
+	return true;
+}
+
+void
+inplace_header_lock_indirect(InplaceTupleHeader hdr, UndoPtr ptr, bool multi,
+							 LockTupleMode mode)
+{
+	hdr->t_infomask &= ~(IP_LOCK_BITS | IP_FRESH | IP_SPECULATIVE);
+	hdr->t_infomask |= IP_LOCK_INDIRECT | (mode << IP_LOCK_MODE_SHIFT) |
+		(multi ? IP_LOCK_MULTI : 0);
+	HdrSetUndo(hdr, ptr);
+}
+
+void
+inplace_header_lock_direct(InplaceTupleHeader hdr, TransactionId locker,
+						   bool multi, LockTupleMode mode)
+{
+	hdr->t_infomask &= ~(IP_LOCK_BITS | IP_FRESH | IP_SPECULATIVE);
+	hdr->t_infomask |= IP_LOCK_DIRECT | (mode << IP_LOCK_MODE_SHIFT) |
+		(multi ? IP_LOCK_MULTI : 0);
+	HdrSetUndo32(hdr, locker);
+}
+
+Size
+inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
+						OffsetNumber off, const InplaceTupleHeaderData *base,
+						TransactionId locker)
+{
+	return UndoBuild(dst, UNDO_LOCK, GetCurrentTransactionIdIfAny(), 0,
+					 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
+					 blk, off, base, base, false,
+					 (char *) &locker, sizeof(uint32));
+}
+
+void
+inplace_set_row_lock(Relation rel, Buffer buffer, OffsetNumber off,
+					 const RowCheck *rc, TransactionId locker, bool multi,
+					 LockTupleMode mode)
+{
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+	Page		page = BufferGetPage(buffer);
+	InplaceTupleHeader tup = PageGetTupleAt(page, off);
+	InplaceTupleHeaderData hdr = rc->base;
+	InplaceTupleHeaderData base = rc->base;
+	char		undo[UNDO_LOCK_RECORD_SIZE];
+	Size		undo_len = 0;
+	UndoInsert	ui;
+
+	hdr.t_infomask |= tup->t_infomask & (IP_PADDED | IP_HINT_BITS);
+	if (inplace_nothing_older(rel, &base, rc->status))
+		inplace_header_lock_direct(&hdr, locker, multi, mode);
+	else
+	{
+		TransactionId newest = inplace_undo_newest(rc);
+
+		if (multi)
+		{
+			/* its members may be newer than anything we know of the row */
+			newest = ReadNextTransactionId();
+			TransactionIdRetreat(newest);
+		}
+		undo_len = inplace_build_lock_undo(undo, rel, blk, off, &base, locker);
+		UndoPrepare(rel, undo_len, newest, &ui);
+		inplace_header_lock_indirect(&hdr, ui.ptr, multi, mode);
+	}
+
+	START_CRIT_SECTION();
+	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
+	MarkBufferDirty(buffer);
+	if (undo_len > 0)
+		UndoAppend(&ui, undo, undo_len);
+	inplace_log_header(rel, buffer, off, undo_len > 0 ? &ui : NULL, undo,
+					   undo_len);
+	END_CRIT_SECTION();
+
+	if (undo_len > 0)
+		UndoRelease(&ui);
+}

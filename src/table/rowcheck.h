@@ -1,0 +1,117 @@
+/*-------------------------------------------------------------------------
+ *
+ * rowcheck.h
+ *	  May this transaction change or lock this row now?  Shared by update,
+ *	  delete and row locking.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_ROWCHECK_H
+#define INPLACE_ROWCHECK_H
+
+#include "storage/lmgr.h"
+#include "table/table.h"
+
+/*
+ * Which version the caller means: an exact tag, the version its snapshot
+ * sees (tag 0), or just the newest.
+ */
+typedef struct RowTarget
+{
+	ItemPointerData tid;		/* without tag */
+	int			tag;
+	bool		newest;
+	Snapshot	snapshot;
+} RowTarget;
+
+typedef struct RowCheck
+{
+	XidStatus	status;			/* of the newest version */
+	CommandId	cid;			/* of it, if ours */
+	bool		locked;			/* lockers holds something */
+	RowLockers	lockers;
+	InplaceTupleHeaderData base;	/* the header without locks */
+	bool		below_busy;		/* KEY SHARE under somebody's update in
+								 * progress: the version meant is the last
+								 * committed one */
+	/* for TM_BeingModified: whom to wait for */
+	TransactionId wait_xid;
+	MultiXactId wait_multi;
+	bool		own_lock;		/* we hold some lock on the row already */
+	LockTupleMode own_mode;		/* the strongest of ours */
+} RowCheck;
+
+/*
+ * The page is exclusively locked, the item normal and its newest version not
+ * aborted.  TM_Ok: go ahead; TM_BeingModified: wait with inplace_row_wait and
+ * check again.  Others: tmfd is filled.
+ */
+extern TM_Result inplace_row_check(Relation rel, Buffer buffer,
+								   const RowTarget *target, CommandId curcid,
+								   LockTupleMode mode, RowCheck *rc,
+								   TM_FailureData *tmfd);
+
+/* pages unlocked; returns false for LockWaitSkip if it would have to wait */
+extern bool inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
+							 LockTupleMode mode, LockWaitPolicy policy,
+							 XLTW_Oper oper, bool *have_tuple_lock);
+extern void inplace_row_wait_done(Relation rel, ItemPointer tid,
+								  LockTupleMode mode, bool have_tuple_lock);
+
+/* the new TID of a row whose header says MOVED */
+extern bool inplace_moved_to(Relation rel, InplaceTupleHeader tup,
+							 ItemPointer from, ItemPointer to);
+
+/*
+ * Nobody can need a version older than the one with this header (which has
+ * no lock bits): it is the first and its transaction has ended, or everybody
+ * sees it.
+ */
+extern bool inplace_nothing_older(Relation rel, InplaceTupleHeader base,
+								  XidStatus status);
+
+/*
+ * The lockers of the row that are alive, with ourselves in "mode" added if
+ * xid is valid: *locker, *multi, *strongest.  False if there are none.
+ */
+extern bool inplace_compute_lockers(const RowCheck *rc, TransactionId xid,
+									LockTupleMode mode, TransactionId *locker,
+									bool *multi, LockTupleMode *strongest);
+
+/* put lock bits for an UNDO_LOCK record at ptr on a header */
+extern void inplace_header_lock_indirect(InplaceTupleHeader hdr, UndoPtr ptr,
+										 bool multi, LockTupleMode mode);
+extern void inplace_header_lock_direct(InplaceTupleHeader hdr,
+									   TransactionId locker, bool multi,
+									   LockTupleMode mode);
+
+/* an UNDO_LOCK record in dst; returns its length */
+extern Size inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
+									OffsetNumber off,
+									const InplaceTupleHeaderData *base,
+									TransactionId locker);
+
+#define UNDO_LOCK_RECORD_SIZE \
+	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + sizeof(uint32))
+
+/*
+ * Record the lockers on the row's header, with WAL; the page is exclusively
+ * locked.
+ */
+extern void inplace_set_row_lock(Relation rel, Buffer buffer, OffsetNumber off,
+								 const RowCheck *rc, TransactionId locker,
+								 bool multi, LockTupleMode mode);
+
+/* delete.c: what update and delete share */
+extern bool inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
+								  Buffer *vmbuffer);
+extern bool inplace_crosscheck(Relation rel, Buffer buffer, OffsetNumber off,
+							   Snapshot crosscheck);
+extern Size inplace_keep_lockers(Relation rel, BlockNumber blk,
+								 OffsetNumber off, const RowCheck *rc,
+								 InplaceTupleHeader hdr, UndoPtr ptr, char *dst);
+extern TransactionId inplace_undo_newest(const RowCheck *rc);
+
+extern const LOCKMODE inplace_row_lockmode[];
+
+#endif							/* INPLACE_ROWCHECK_H */

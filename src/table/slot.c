@@ -1,0 +1,338 @@
+/*-------------------------------------------------------------------------
+ *
+ * slot.c
+ *	  The tuple table slot of inplace tables.
+ *
+ * A slot is empty, virtual (tuple NULL: values were put in by the executor)
+ * or holds a row in on-disk form.  The row is in the slot's own buffer, which
+ * is kept from row to row, or in memory of whoever stored it (a scan's copy
+ * of a page); never in a shared buffer, see table.h.
+ *
+ * TTS_FLAG_SHOULDFREE is not used: what a slot owns it keeps until it is
+ * released.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "table/table.h"
+#include "utils/memutils.h"
+
+#define ISLOT(slot) ((InplaceTupleTableSlot *) (slot))
+
+static void
+tts_inplace_init(TupleTableSlot *slot)
+{
+}
+
+static void
+tts_inplace_release(TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (is->buf)
+		pfree(is->buf);
+	if (is->deform_cxt)
+		MemoryContextDelete(is->deform_cxt);
+	is->buf = NULL;
+	is->deform_cxt = NULL;
+	is->tuple = NULL;
+}
+
+static inline void
+slot_reset(TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (is->tuple && (is->tuple->t_natts & IP_HASTRIMMED) && is->deform_cxt)
+		MemoryContextReset(is->deform_cxt);
+	is->tuple = NULL;
+	is->off = 0;
+	is->has_sysattrs = false;
+	slot->tts_nvalid = 0;
+}
+
+static void
+tts_inplace_clear(TupleTableSlot *slot)
+{
+	slot_reset(slot);
+	slot->tts_flags |= TTS_FLAG_EMPTY;
+	ItemPointerSetInvalid(&slot->tts_tid);
+}
+
+static void
+tts_inplace_getsomeattrs(TupleTableSlot *slot, int natts)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (is->tuple == NULL)
+		elog(ERROR, "getsomeattrs called on a virtual inplace slot");
+	if ((is->tuple->t_natts & IP_HASTRIMMED) && is->deform_cxt == NULL)
+		is->deform_cxt = AllocSetContextCreate(slot->tts_mcxt,
+											   "inplace slot values",
+											   ALLOCSET_SMALL_SIZES);
+	slot->tts_nvalid = inplace_deform(slot->tts_tupleDescriptor, is->tuple,
+									  slot->tts_nvalid, &is->off, natts,
+									  slot->tts_values, slot->tts_isnull,
+									  is->deform_cxt);
+}
+
+static Datum
+tts_inplace_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (!is->has_sysattrs)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot retrieve a system column in this context")));
+
+	*isnull = false;
+	switch (attnum)
+	{
+		case MinTransactionIdAttributeNumber:
+			return TransactionIdGetDatum(is->xmin);
+		case MaxTransactionIdAttributeNumber:
+			return TransactionIdGetDatum(is->xmax);
+		case MinCommandIdAttributeNumber:
+			return CommandIdGetDatum(is->cmin == InvalidCommandId ? 0 : is->cmin);
+		case MaxCommandIdAttributeNumber:
+			return CommandIdGetDatum(is->cmax == InvalidCommandId ? 0 : is->cmax);
+		default:
+			elog(ERROR, "invalid system attribute number %d", attnum);
+	}
+	return (Datum) 0;
+}
+
+#if PG_VERSION_NUM >= 180000
+static bool
+tts_inplace_is_current_xact_tuple(TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (!is->has_sysattrs)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("don't have transaction information for this type of tuple")));
+	return TransactionIdIsCurrentTransactionId(is->xmin);
+}
+#endif
+
+char *
+inplace_slot_buffer(TupleTableSlot *slot, Size size)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (is->buf_size < size)
+	{
+		Size		newsize = Max(size, 256);
+
+		newsize = Max(newsize, is->buf_size * 2);
+		if (is->buf)
+			pfree(is->buf);
+		is->buf = NULL;
+		is->buf_size = 0;
+		is->buf = MemoryContextAllocExtended(slot->tts_mcxt, newsize,
+											 MCXT_ALLOC_HUGE);
+		is->buf_size = newsize;
+	}
+	return is->buf;
+}
+
+/*
+ * Make a virtual slot's values its own by forming the row.  The values may
+ * point into the slot's old buffer, so a new one is filled first.
+ */
+static void
+form_in_slot(TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	uint16		flags;
+	Size		len;
+	char	   *buf;
+
+	len = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull, &flags);
+	buf = MemoryContextAllocExtended(slot->tts_mcxt, len, MCXT_ALLOC_HUGE);
+	inplace_fill_tuple(desc, slot->tts_values, slot->tts_isnull, flags,
+					   (InplaceTupleHeader) buf, len);
+	if (is->buf)
+		pfree(is->buf);
+	if (is->deform_cxt)
+		MemoryContextReset(is->deform_cxt);
+	is->buf = buf;
+	is->buf_size = len;
+	is->tuple = (InplaceTupleHeader) buf;
+	is->tuple_len = len;
+	is->off = HdrSize(is->tuple);
+	slot->tts_nvalid = 0;
+}
+
+static void
+tts_inplace_materialize(TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	Assert(!TTS_EMPTY(slot));
+
+	if (is->tuple == NULL)
+		form_in_slot(slot);
+	else if ((char *) is->tuple != is->buf)
+	{
+		char	   *buf = inplace_slot_buffer(slot, is->tuple_len);
+
+		memcpy(buf, is->tuple, is->tuple_len);
+		if ((is->tuple->t_natts & IP_HASTRIMMED) && is->deform_cxt)
+			MemoryContextReset(is->deform_cxt);
+		is->tuple = (InplaceTupleHeader) buf;
+		is->off = HdrSize(is->tuple);
+		slot->tts_nvalid = 0;
+	}
+}
+
+static void
+tts_inplace_copyslot(TupleTableSlot *dst, TupleTableSlot *src)
+{
+	InplaceTupleTableSlot *ds = ISLOT(dst);
+
+	if (TTS_IS_INPLACE(src) && ISLOT(src)->tuple != NULL)
+	{
+		InplaceTupleTableSlot *ss = ISLOT(src);
+		char	   *buf;
+
+		ExecClearTuple(dst);
+		buf = inplace_slot_buffer(dst, ss->tuple_len);
+		memcpy(buf, ss->tuple, ss->tuple_len);
+		ds->tuple = (InplaceTupleHeader) buf;
+		ds->tuple_len = ss->tuple_len;
+		ds->off = HdrSize(ds->tuple);
+		dst->tts_flags &= ~TTS_FLAG_EMPTY;
+	}
+	else
+	{
+		int			natts = src->tts_tupleDescriptor->natts;
+
+		slot_getallattrs(src);
+		ExecClearTuple(dst);
+		memcpy(dst->tts_values, src->tts_values, natts * sizeof(Datum));
+		memcpy(dst->tts_isnull, src->tts_isnull, natts * sizeof(bool));
+		dst->tts_nvalid = natts;
+		dst->tts_flags &= ~TTS_FLAG_EMPTY;
+		form_in_slot(dst);
+	}
+
+	if (TTS_IS_INPLACE(src))
+	{
+		InplaceTupleTableSlot *ss = ISLOT(src);
+
+		ds->has_sysattrs = ss->has_sysattrs;
+		ds->xmin = ss->xmin;
+		ds->xmax = ss->xmax;
+		ds->cmin = ss->cmin;
+		ds->cmax = ss->cmax;
+		ds->tag = ss->tag;
+	}
+	dst->tts_tid = src->tts_tid;
+	dst->tts_tableOid = src->tts_tableOid;
+}
+
+/*
+ * A heap tuple carries the version information along, for whole-row values
+ * and triggers look at it there.
+ */
+static HeapTuple
+tts_inplace_copy_heap_tuple(TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+	HeapTuple	tuple;
+
+	Assert(!TTS_EMPTY(slot));
+	slot_getallattrs(slot);
+	tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values,
+							slot->tts_isnull);
+	if (ItemPointerIsValid(&slot->tts_tid))
+		TidClean(&tuple->t_self, &slot->tts_tid);
+	tuple->t_data->t_ctid = tuple->t_self;
+	tuple->t_tableOid = slot->tts_tableOid;
+	if (is->has_sysattrs)
+	{
+		HeapTupleHeaderSetXmin(tuple->t_data, is->xmin);
+		HeapTupleHeaderSetXmax(tuple->t_data, is->xmax);
+		HeapTupleHeaderSetCmin(tuple->t_data,
+							   is->cmin == InvalidCommandId ? 0 : is->cmin);
+		if (!TransactionIdIsValid(is->xmax))
+			tuple->t_data->t_infomask |= HEAP_XMAX_INVALID;
+	}
+	return tuple;
+}
+
+#if PG_VERSION_NUM >= 180000
+static MinimalTuple
+tts_inplace_copy_minimal_tuple(TupleTableSlot *slot, Size extra)
+{
+	slot_getallattrs(slot);
+	return heap_form_minimal_tuple(slot->tts_tupleDescriptor,
+								   slot->tts_values, slot->tts_isnull, extra);
+}
+#else
+static MinimalTuple
+tts_inplace_copy_minimal_tuple(TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	return heap_form_minimal_tuple(slot->tts_tupleDescriptor,
+								   slot->tts_values, slot->tts_isnull);
+}
+#endif
+
+void
+inplace_store_tuple(TupleTableSlot *slot, Oid tableoid,
+					const ItemPointerData *tid, InplaceTupleHeader tuple,
+					Size len, const RowVersionInfo *vi, bool copy)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	Assert(TTS_IS_INPLACE(slot));
+	slot_reset(slot);
+	if (copy)
+	{
+		char	   *buf = inplace_slot_buffer(slot, len);
+
+		memcpy(buf, tuple, len);
+		tuple = (InplaceTupleHeader) buf;
+	}
+	is->tuple = tuple;
+	is->tuple_len = len;
+	is->off = HdrSize(tuple);
+	if (vi)
+	{
+		is->has_sysattrs = true;
+		is->xmin = vi->xmin;
+		is->xmax = vi->xmax;
+		is->cmin = vi->cmin;
+		is->cmax = vi->cmax;
+		is->tag = vi->tag;
+	}
+	slot->tts_tid = *tid;
+	slot->tts_tableOid = tableoid;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
+const TupleTableSlotOps TTSOpsInplace = {
+	.base_slot_size = sizeof(InplaceTupleTableSlot),
+	.init = tts_inplace_init,
+	.release = tts_inplace_release,
+	.clear = tts_inplace_clear,
+	.getsomeattrs = tts_inplace_getsomeattrs,
+	.getsysattr = tts_inplace_getsysattr,
+#if PG_VERSION_NUM >= 180000
+	.is_current_xact_tuple = tts_inplace_is_current_xact_tuple,
+#endif
+	.materialize = tts_inplace_materialize,
+	.copyslot = tts_inplace_copyslot,
+	.get_heap_tuple = NULL,
+	.get_minimal_tuple = NULL,
+	.copy_heap_tuple = tts_inplace_copy_heap_tuple,
+	.copy_minimal_tuple = tts_inplace_copy_minimal_tuple
+};

@@ -1,0 +1,355 @@
+/*-------------------------------------------------------------------------
+ *
+ * table.h
+ *	  The inside of the table access method: visibility, pages, slots.
+ *
+ * Rule for readers: nobody keeps a pointer into a data page after letting go
+ * of its lock, for an in-place update writes under a mere pin.  Rows are
+ * copied out under the share lock.  In return nothing needs a cleanup lock:
+ * pruning and compacting a page take the ordinary exclusive lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_TABLE_H
+#define INPLACE_TABLE_H
+
+#include "inplace.h"
+#include "access/clog.h"
+#include "table/tuple.h"
+#include "undo/undo.h"
+
+/* ---------------- slot.c ---------------- */
+
+typedef struct InplaceTupleTableSlot
+{
+	TupleTableSlot base;
+	InplaceTupleHeader tuple;	/* the stored row, or NULL if virtual */
+	Size		tuple_len;
+	uint32		off;			/* deforming continues here */
+	char	   *buf;			/* slot-owned memory for the row, or NULL */
+	Size		buf_size;
+	bool		has_sysattrs;	/* the five below are known */
+	TransactionId xmin;			/* version information; tuple->t_xid is not
+								 * used for it */
+	TransactionId xmax;
+	CommandId	cmin;
+	CommandId	cmax;
+	uint8		tag;
+	MemoryContext deform_cxt;	/* trimmed values, reset by clear; made when
+								 * first needed */
+	char	   *values_mem;		/* materialized values of a virtual slot */
+} InplaceTupleTableSlot;
+
+extern const TupleTableSlotOps TTSOpsInplace;
+
+#define TTS_IS_INPLACE(slot) ((slot)->tts_ops == &TTSOpsInplace)
+
+/*
+ * What visibility found out about a version besides its bytes.
+ */
+typedef struct RowVersionInfo
+{
+	TransactionId xmin;			/* who made this version */
+	CommandId	cmin;			/* InvalidCommandId if not known cheaply */
+	TransactionId xmax;			/* who replaced, deleted or locked it, or 0 */
+	CommandId	cmax;
+	uint8		tag;
+} RowVersionInfo;
+
+/*
+ * Store a row in a slot.  "tuple" must be MAXALIGNed if it is IP_ALIGNED.
+ * With copy the slot copies it into memory of its own; without, the caller
+ * keeps it in place (and unchanged) until the slot is cleared or stored to.
+ * tid goes to tts_tid as it is (tagged or not); vi may be NULL.
+ */
+extern void inplace_store_tuple(TupleTableSlot *slot, Oid tableoid,
+								const ItemPointerData *tid,
+								InplaceTupleHeader tuple, Size len,
+								const RowVersionInfo *vi, bool copy);
+
+/* the slot's own buffer, at least size bytes, MAXALIGNed; old content lost */
+extern char *inplace_slot_buffer(TupleTableSlot *slot, Size size);
+
+/* ---------------- visibility.c ---------------- */
+
+/*
+ * A row's version as somebody sees it, in memory of the caller.  Under the
+ * page lock "tuple" may point into the page if no undo had to be applied;
+ * "owned" says whether it is in "space" instead.
+ */
+typedef struct RowVersion
+{
+	InplaceTupleHeader tuple;
+	Size		len;			/* without padding */
+	bool		owned;
+	RowVersionInfo info;
+	/* union forces MAXALIGN; two areas, for undo steps go back and forth */
+	union
+	{
+		char		data[BLCKSZ];
+		double		align_it;
+		int64		align_it2;
+	}			space[2];
+} RowVersion;
+
+extern RowVersion *RowVersionAlloc(void);	/* palloc'd, big: reuse it */
+
+/*
+ * The version of the row at (buffer, off) that the snapshot sees; false if
+ * none.  buffer at least share-locked.  page is the buffer's page, or a copy
+ * of it that the caller made under the lock (then buffer may be unlocked; it
+ * is used for hint bits only if buffer_locked).
+ * Works for MVCC, Self, Any (the newest version, whatever its state), Dirty
+ * (sets the snapshot's xmin, xmax and speculativeToken), Toast is for heap
+ * only, NonVacuumable.
+ *
+ * need_info: also fill xmin.. of version->info exactly (cmin, cmax may need
+ * undo reads); without it only what was looked at anyway.
+ * With serializable snapshots conflicts out are checked by this function for
+ * every version passed over.
+ */
+extern bool inplace_fetch_version(Relation rel, Buffer buffer,
+								  bool buffer_locked, Page page,
+								  BlockNumber blk, OffsetNumber off,
+								  Snapshot snapshot, RowVersion *version);
+
+/*
+ * The cheap common case of the above, to be tried first: returns 1 if the
+ * newest version (the one on the page) is visible to this MVCC snapshot, 0
+ * if the row is not visible to it in any version, -1 if it has to be
+ * worked out by inplace_fetch_version.
+ */
+extern int	inplace_quick_visible(InplaceTupleHeader tup, Snapshot snapshot);
+
+/*
+ * The version with this tag (not 0; INPLACE_TAG_FIRST for tag 0), walking
+ * back from the newest, aborted ones included.  false if there is none.
+ */
+extern bool inplace_fetch_tagged(Relation rel, Buffer buffer, Page page,
+								 BlockNumber blk, OffsetNumber off, int tag,
+								 RowVersion *version);
+
+/* state of a row's newest version, for pruning, vacuum and index builds */
+typedef enum RowState
+{
+	ROW_DEAD,					/* deleted for everybody: space can go */
+	ROW_LIVE,					/* committed, not deleted */
+	ROW_RECENTLY_DEAD,			/* deleted, but some snapshot may see it */
+	ROW_INSERT_IN_PROGRESS,		/* t_xid in progress, was an insert */
+	ROW_UPDATE_IN_PROGRESS,		/* t_xid in progress, was an in-place update */
+	ROW_DELETE_IN_PROGRESS,
+	ROW_ABORTED_INSERT,			/* dead: aborted, nothing before it */
+	ROW_ABORTED_CHANGE			/* needs InplaceRestoreRow first */
+} RowState;
+
+/*
+ * Sets hint bits (buffer locked, share will do).  Cutoff: xids that precede
+ * it (or pass vistest, if that is given) are gone for everybody.
+ * all_visible is set if everybody sees the newest version (then undo pointer
+ * and t_xid do not matter any more).
+ */
+extern RowState inplace_row_state(InplaceTupleHeader tup, Buffer buffer,
+								  TransactionId oldest_xmin,
+								  GlobalVisState *vistest, bool *all_visible);
+
+extern void inplace_set_hint(InplaceTupleHeader tup, Buffer buffer,
+							 uint16 hint, TransactionId xid);
+
+/* (XidStatus is the server's type, an int: see access/clog.h) */
+enum
+{
+	XID_CURRENT,				/* ours (or a subtransaction of ours) */
+	XID_IN_PROGRESS,
+	XID_COMMITTED,
+	XID_ABORTED
+};
+
+/* status of t_xid, from the hint bits if set; sets them (buffer may be
+ * InvalidBuffer: no hint is set) */
+extern XidStatus inplace_xid_status(InplaceTupleHeader tup, Buffer buffer);
+
+/* the command in which our own transaction made the newest version */
+extern CommandId inplace_change_cid(Relation rel, InplaceTupleHeader tup,
+									BlockNumber blk, OffsetNumber off);
+
+/* ---------------- lock.c ---------------- */
+
+/*
+ * The lockers of a row.  Fills xid (or multi) and returns true if the row
+ * has lockers recorded that may still be alive.  base is the header
+ * without its lock (for a new undo record on top).
+ */
+typedef struct RowLockers
+{
+	bool		multi;
+	TransactionId xid;			/* or MultiXactId */
+	LockTupleMode mode;			/* the strongest */
+	InplaceTupleHeaderData base;
+} RowLockers;
+
+extern bool inplace_get_lockers(Relation rel, InplaceTupleHeader tup,
+								BlockNumber blk, OffsetNumber off,
+								RowLockers *lockers);
+
+/* is any locker of the row other than this transaction still running? */
+extern bool inplace_lockers_alive(const RowLockers *lockers);
+
+extern TM_Result inplace_tuple_lock(Relation relation, ItemPointer tid,
+									Snapshot snapshot, TupleTableSlot *slot,
+									CommandId cid, LockTupleMode mode,
+									LockWaitPolicy wait_policy, uint8 flags,
+									TM_FailureData *tmfd);
+
+/* ---------------- page.c ---------------- */
+
+#define PageGetTupleAt(page, off) \
+	((InplaceTupleHeader) PageGetItem((page), PageGetItemId((page), (off))))
+
+/*
+ * Free bytes for growth or for a new item on the page, counting what
+ * compacting would bring.
+ */
+extern Size inplace_page_free_space(Page page);
+
+/* move items together; line pointers keep their numbers */
+extern void inplace_page_compact(Page page);
+
+/*
+ * Put an item on the page at offnum (InvalidOffsetNumber: a free line pointer
+ * or a new one), compacting first if need be.  Returns the offset, or
+ * InvalidOffsetNumber if it does not fit.  With overwrite the line pointer
+ * offnum must be unused or the next new one (redo).
+ */
+extern OffsetNumber inplace_page_add(Page page, InplaceTupleHeader tup,
+									 Size len, OffsetNumber offnum);
+
+/* the line pointer that inplace_page_add is going to use */
+extern OffsetNumber inplace_page_next_offset(Page page);
+
+/*
+ * Replace the item at offnum by newlen bytes.  If it fits the old item's
+ * space it stays where it is (and, with keep_space, lp_len stays as it is and
+ * the end is marked as padding); otherwise it is put elsewhere on the
+ * page.  Returns false, with the page unchanged, if there is no room.
+ */
+extern bool inplace_page_replace(Page page, OffsetNumber offnum,
+								 InplaceTupleHeader tup, Size newlen,
+								 bool keep_space);
+
+/* would the item at offnum, grown to newlen, fit on the page? */
+extern bool inplace_page_can_grow(Page page, OffsetNumber offnum,
+								  InplaceTupleHeader tup, Size newlen);
+
+/* zero the bytes that belong to no item (of a copy of a page, for comparing) */
+extern void inplace_page_blank_gaps(Page page);
+
+/* is this page one of ours at all? ereports ERRCODE_DATA_CORRUPTED if not */
+extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
+
+/* ---------------- insert.c, update.c, delete.c ---------------- */
+
+extern void inplace_tuple_insert(Relation rel, TupleTableSlot *slot,
+								 CommandId cid, int options,
+								 struct BulkInsertStateData *bistate);
+extern void inplace_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
+											 CommandId cid, int options,
+											 struct BulkInsertStateData *bistate,
+											 uint32 specToken);
+extern void inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
+											   uint32 specToken, bool succeeded);
+extern void inplace_multi_insert(Relation rel, TupleTableSlot **slots,
+								 int nslots, CommandId cid, int options,
+								 struct BulkInsertStateData *bistate);
+
+/*
+ * For rewrites: put a row with a given header (xid, flags) and no undo; used
+ * by build.c.  Returns its TID.  The header's xid and infomask are kept.
+ */
+extern void inplace_insert_raw(Relation rel, InplaceTupleHeader tup, Size len,
+							   int options,
+							   struct BulkInsertStateData *bistate,
+							   ItemPointer tid);
+/*
+ * For rewrites: push the version "newer" on top of the row at tid, as a
+ * committed transaction's in-place change (an UNDO_UPDATE record by
+ * newer->t_xid), or, with IP_DELETED in it, an UNDO_DELETE one.
+ */
+extern void inplace_push_version_raw(Relation rel, ItemPointer tid,
+									 InplaceTupleHeader newer, Size len);
+
+extern TM_Result inplace_tuple_delete(Relation rel, ItemPointer tid,
+									  CommandId cid, Snapshot snapshot,
+									  Snapshot crosscheck, bool wait,
+									  TM_FailureData *tmfd, bool changingPart);
+#if PG_VERSION_NUM >= 160000
+extern TM_Result inplace_tuple_update(Relation rel, ItemPointer otid,
+									  TupleTableSlot *slot, CommandId cid,
+									  Snapshot snapshot, Snapshot crosscheck,
+									  bool wait, TM_FailureData *tmfd,
+									  LockTupleMode *lockmode,
+									  TU_UpdateIndexes *update_indexes);
+#else
+extern TM_Result inplace_tuple_update(Relation rel, ItemPointer otid,
+									  TupleTableSlot *slot, CommandId cid,
+									  Snapshot snapshot, Snapshot crosscheck,
+									  bool wait, TM_FailureData *tmfd,
+									  LockTupleMode *lockmode,
+									  bool *update_indexes);
+#endif
+
+/* ---------------- toast.c ---------------- */
+
+/*
+ * Compress and move out the large values of a row so that it fits; returns
+ * the formed tuple (palloc'd).  old is the version that an update replaces
+ * (its unchanged external values are kept), or NULL.
+ */
+extern InplaceTupleHeader inplace_toast_insert_or_update(Relation rel,
+														 TupleTableSlot *slot,
+														 InplaceTupleHeader old,
+														 Size *len, int options);
+/*
+ * Delete the external values of "gone" that "kept" does not have too.
+ */
+extern void inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
+										  InplaceTupleHeader kept);
+/*
+ * Delete the external values of a row that is gone.
+ */
+extern void inplace_toast_delete(Relation rel, InplaceTupleHeader old,
+								 bool is_speculative);
+
+/* ---------------- scan.c, fetch.c, build.c ---------------- */
+
+/* filled into the routine by handler.c */
+extern void inplace_init_scan_methods(TableAmRoutine *am);
+extern void inplace_init_fetch_methods(TableAmRoutine *am);
+extern void inplace_init_build_methods(TableAmRoutine *am);
+extern void inplace_init_analyze_methods(TableAmRoutine *am);
+extern void inplace_init_vacuum_methods(TableAmRoutine *am);
+extern void inplace_init_ddl_methods(TableAmRoutine *am);
+
+/* ---------------- vacuum/prune.c, index/index_delete.c ---------------- */
+
+/*
+ * Opportunistic: called by readers with the page pinned but not locked, as
+ * heap_page_prune_opt is.
+ */
+extern void inplace_page_prune_opt(Relation rel, Buffer buffer);
+
+/*
+ * Prune with the page exclusively locked: rows dead to everybody become
+ * LP_DEAD, aborted changes are restored, reserved space that is not needed
+ * any more (IP_PADDED of committed rows) is given back, the page compacted.
+ * WAL-logged.  Returns the number of rows made LP_DEAD.  off_to_keep, if
+ * valid, is an item whose pointer the caller holds: it is not pruned
+ * (but may be moved in the page by compaction).
+ */
+extern int	inplace_page_prune(Relation rel, Buffer buffer,
+							   GlobalVisState *vistest,
+							   OffsetNumber off_to_keep);
+
+extern TransactionId inplace_index_delete_tuples(Relation rel,
+												 TM_IndexDeleteOp *delstate);
+
+#endif							/* INPLACE_TABLE_H */

@@ -1,0 +1,195 @@
+/*-------------------------------------------------------------------------
+ *
+ * toast.c
+ *	  Large values: into the heap TOAST table that the server makes.
+ *
+ * Values are stored before the page of the row is locked, and those that an
+ * update replaced are deleted after it was changed: so a row never points at
+ * values that are gone, and an update that does not come about has only its
+ * own new values to take back.  Old versions in undo keep their pointers: the
+ * TOAST rows are heap rows and live as long as any snapshot needs them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/detoast.h"
+#include "access/heaptoast.h"
+#include "access/toast_helper.h"
+#include "access/toast_internals.h"
+#include "table/table.h"
+#include "utils/memutils.h"
+
+static Size
+current_size(ToastTupleContext *ttc)
+{
+	uint16		flags;
+
+	return inplace_compute_size(RelationGetDescr(ttc->ttc_rel),
+								ttc->ttc_values, ttc->ttc_isnull, &flags);
+}
+
+/*
+ * The same four rounds as for heap rows: compress what may be compressed and
+ * move out what is very large; move out the rest; compress MAIN; move out
+ * MAIN if there is no other way.
+ */
+static void
+shrink_row(ToastTupleContext *ttc, int options)
+{
+	Relation	rel = ttc->ttc_rel;
+	TupleDesc	desc = RelationGetDescr(rel);
+	bool		has_toast = OidIsValid(rel->rd_rel->reltoastrelid);
+	Size		limit = RelationGetToastTupleTarget(rel, TOAST_TUPLE_TARGET);
+	int			att;
+
+	while (current_size(ttc) > limit &&
+		   (att = toast_tuple_find_biggest_attribute(ttc, true, false)) >= 0)
+	{
+		if (TupleDescAttr(desc, att)->attstorage == TYPSTORAGE_EXTENDED)
+			toast_tuple_try_compression(ttc, att);
+		else
+			ttc->ttc_attr[att].tai_colflags |= TOASTCOL_INCOMPRESSIBLE;
+
+		if (has_toast && ttc->ttc_attr[att].tai_size > limit)
+			toast_tuple_externalize(ttc, att, options);
+	}
+
+	while (has_toast && current_size(ttc) > limit &&
+		   (att = toast_tuple_find_biggest_attribute(ttc, false, false)) >= 0)
+		toast_tuple_externalize(ttc, att, options);
+
+	while (current_size(ttc) > limit &&
+		   (att = toast_tuple_find_biggest_attribute(ttc, true, true)) >= 0)
+		toast_tuple_try_compression(ttc, att);
+
+	limit = TOAST_TUPLE_TARGET_MAIN;
+	while (has_toast && current_size(ttc) > limit &&
+		   (att = toast_tuple_find_biggest_attribute(ttc, false, true)) >= 0)
+		toast_tuple_externalize(ttc, att, options);
+}
+
+InplaceTupleHeader
+inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
+							   InplaceTupleHeader old, Size *len, int options)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	int			natts = desc->natts;
+	MemoryContext cxt;
+	MemoryContext outer;
+	ToastTupleContext ttc;
+	Datum	   *oldvalues = NULL;
+	bool	   *oldisnull = NULL;
+	InplaceTupleHeader result;
+	uint16		flags;
+
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
+								ALLOCSET_DEFAULT_SIZES);
+	outer = MemoryContextSwitchTo(cxt);
+
+	ttc.ttc_rel = rel;
+	slot_getallattrs(slot);
+	ttc.ttc_values = palloc(natts * sizeof(Datum));
+	ttc.ttc_isnull = palloc(natts * sizeof(bool));
+	memcpy(ttc.ttc_values, slot->tts_values, natts * sizeof(Datum));
+	memcpy(ttc.ttc_isnull, slot->tts_isnull, natts * sizeof(bool));
+	ttc.ttc_attr = palloc(natts * sizeof(ToastAttrInfo));
+
+	if (old)
+	{
+		uint32		off = HdrSize(old);
+		int			got;
+
+		oldvalues = palloc(natts * sizeof(Datum));
+		oldisnull = palloc(natts * sizeof(bool));
+		got = inplace_deform(desc, old, 0, &off, natts, oldvalues, oldisnull, cxt);
+		for (; got < natts; got++)
+			oldvalues[got] = getmissingattr(desc, got + 1, &oldisnull[got]);
+	}
+	ttc.ttc_oldvalues = oldvalues;
+	ttc.ttc_oldisnull = oldisnull;
+
+	/*
+	 * Flatten expanded objects first: the toaster looks at sizes as they are
+	 * stored.
+	 */
+	for (int i = 0; i < natts; i++)
+	{
+		if (!ttc.ttc_isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(ttc.ttc_values[i])))
+			ttc.ttc_values[i] =
+				PointerGetDatum(detoast_external_attr((struct varlena *)
+													  DatumGetPointer(ttc.ttc_values[i])));
+	}
+
+	toast_tuple_init(&ttc);
+	shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE);
+
+	*len = inplace_compute_size(desc, ttc.ttc_values, ttc.ttc_isnull, &flags);
+	result = (InplaceTupleHeader) MemoryContextAlloc(outer, *len);
+	inplace_fill_tuple(desc, ttc.ttc_values, ttc.ttc_isnull, flags, result, *len);
+
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(cxt);
+	return result;
+}
+
+void
+inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
+							  InplaceTupleHeader kept)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	int			natts = desc->natts;
+	Datum	   *values[2];
+	bool	   *isnull[2];
+	InplaceTupleHeader tups[2] = {gone, kept};
+
+	if (!(gone->t_natts & IP_HASEXTERNAL))
+		return;
+
+	for (int t = 0; t < 2; t++)
+	{
+		uint32		off = HdrSize(tups[t]);
+		int			got;
+
+		values[t] = palloc(natts * sizeof(Datum));
+		isnull[t] = palloc(natts * sizeof(bool));
+		got = inplace_deform(desc, tups[t], 0, &off, natts, values[t], isnull[t],
+							 CurrentMemoryContext);
+		for (; got < natts; got++)
+			isnull[t][got] = true;
+	}
+
+	for (int i = 0; i < natts; i++)
+	{
+		struct varlena *v;
+
+		if (isnull[0][i] || TupleDescAttr(desc, i)->attlen != -1)
+			continue;
+		v = (struct varlena *) DatumGetPointer(values[0][i]);
+		if (!VARATT_IS_EXTERNAL_ONDISK(v))
+			continue;
+		if (!isnull[1][i] &&
+			VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[1][i])) &&
+			memcmp(v, DatumGetPointer(values[1][i]), VARSIZE_EXTERNAL(v)) == 0)
+			continue;
+		toast_delete_datum(rel, values[0][i], false);
+	}
+}
+
+void
+inplace_toast_delete(Relation rel, InplaceTupleHeader old, bool is_speculative)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	int			natts = desc->natts;
+	Datum	   *values = palloc(natts * sizeof(Datum));
+	bool	   *isnull = palloc(natts * sizeof(bool));
+	uint32		off = HdrSize(old);
+	int			got;
+
+	got = inplace_deform(desc, old, 0, &off, natts, values, isnull,
+						 CurrentMemoryContext);
+	for (; got < natts; got++)
+		isnull[got] = true;
+	toast_delete_external(rel, values, isnull, is_speculative);
+}

@@ -1,0 +1,584 @@
+/*-------------------------------------------------------------------------
+ *
+ * tuple.c
+ *	  Forming, deforming and measuring inplace tuples.  The format is in
+ *	  tuple.h.
+ *
+ * Sizing and filling walk the attributes in the same way; a change in one
+ * of inplace_compute_size, inplace_fill_tuple, inplace_deform and
+ * inplace_attr_ends is a change in all four.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_type_d.h"
+#include "table/tuple.h"
+#include "utils/expandeddatum.h"
+
+/* how a varlena is going to be stored */
+typedef enum VarlenaForm
+{
+	VF_ASIS_UNALIGNED,			/* short or external, copied as it is */
+	VF_EXPANDED,				/* to be flattened, aligned */
+	VF_TO_SHORT,				/* 4-byte header becomes 1-byte */
+	VF_TRIMMED,					/* bpchar without its trailing blanks */
+	VF_ALIGNED					/* 4-byte header, aligned */
+} VarlenaForm;
+
+static inline bool
+attr_needs_align(Form_pg_attribute att)
+{
+	return !att->attbyval && att->attlen > 0 &&
+		att->attalign != TYPALIGN_CHAR;
+}
+
+/*
+ * Number of trailing blanks of a bpchar that is stored here in plain form; 0
+ * if trimming them does not pay.
+ */
+static int
+trimmable_blanks(struct varlena *v)
+{
+	const char *data = VARDATA_ANY(v);
+	Size		len = VARSIZE_ANY_EXHDR(v);
+	Size		n = len;
+
+	while (n > 0 && data[n - 1] == ' ')
+		n--;
+	if (len - n < BPCHAR_TRIM_MIN || len > PG_UINT16_MAX)
+		return 0;
+	return (int) (len - n);
+}
+
+static VarlenaForm
+varlena_form(Form_pg_attribute att, struct varlena *v, Size *size)
+{
+	if (VARATT_IS_EXTERNAL(v))
+	{
+		if (VARATT_IS_EXTERNAL_EXPANDED(v))
+		{
+			*size = EOH_get_flat_size(DatumGetEOHP(PointerGetDatum(v)));
+			return VF_EXPANDED;
+		}
+		*size = VARSIZE_EXTERNAL(v);
+		return VF_ASIS_UNALIGNED;
+	}
+	if (att->atttypid == BPCHAROID && !VARATT_IS_COMPRESSED(v))
+	{
+		int			blanks = trimmable_blanks(v);
+
+		if (blanks > 0)
+		{
+			*size = SizeOfTrimmedHeader + VARSIZE_ANY_EXHDR(v) - blanks;
+			return VF_TRIMMED;
+		}
+	}
+	if (VARATT_IS_SHORT(v))
+	{
+		*size = VARSIZE_SHORT(v);
+		return VF_ASIS_UNALIGNED;
+	}
+	if (att->attstorage != TYPSTORAGE_PLAIN && VARATT_CAN_MAKE_SHORT(v))
+	{
+		*size = VARATT_CONVERTED_SHORT_SIZE(v);
+		return VF_TO_SHORT;
+	}
+	*size = VARSIZE(v);
+	return VF_ALIGNED;
+}
+
+/*
+ * Length of the tuple that these values make; *nattsflags becomes its t_natts.
+ */
+Size
+inplace_compute_size(TupleDesc desc, const Datum *values, const bool *isnull,
+					 uint16 *nattsflags)
+{
+	int			natts = desc->natts;
+	uint16		flags = natts;
+	Size		size = SizeOfInplaceTupleHeader;
+
+	for (int i = 0; i < natts; i++)
+	{
+		if (isnull[i])
+		{
+			flags |= IP_HASNULL;
+			size += BITMAPLEN(natts);
+			break;
+		}
+	}
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (isnull[i])
+			continue;
+		if (att->attbyval)
+			size += att->attlen;
+		else if (att->attlen == -1)
+		{
+			struct varlena *v = (struct varlena *) DatumGetPointer(values[i]);
+			Size		vsize;
+
+			switch (varlena_form(att, v, &vsize))
+			{
+				case VF_ALIGNED:
+				case VF_EXPANDED:
+					size = att_align_nominal(size, att->attalign);
+					flags |= IP_ALIGNED;
+					break;
+				case VF_TRIMMED:
+					flags |= IP_HASTRIMMED;
+					break;
+				case VF_ASIS_UNALIGNED:
+					if (VARATT_IS_EXTERNAL(v))
+						flags |= IP_HASEXTERNAL;
+					break;
+				case VF_TO_SHORT:
+					break;
+			}
+			size += vsize;
+		}
+		else if (att->attlen == -2)
+			size += strlen(DatumGetCString(values[i])) + 1;
+		else
+		{
+			if (attr_needs_align(att))
+			{
+				size = att_align_nominal(size, att->attalign);
+				flags |= IP_ALIGNED;
+			}
+			size += att->attlen;
+		}
+	}
+
+	*nattsflags = flags;
+	return size;
+}
+
+/*
+ * Fill a tuple of the length and flags that inplace_compute_size gave.  The
+ * version part of the header is zeroed.
+ */
+void
+inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
+				   uint16 nattsflags, InplaceTupleHeader tup, Size len)
+{
+	int			natts = desc->natts;
+	char	   *start = (char *) tup;
+	char	   *p;
+
+	memset(tup, 0, SizeOfInplaceTupleHeader);
+	tup->t_natts = nattsflags;
+
+	if (nattsflags & IP_HASNULL)
+	{
+		bits8	   *bits = HdrBits(tup);
+
+		memset(bits, 0, BITMAPLEN(natts));
+		for (int i = 0; i < natts; i++)
+			if (!isnull[i])
+				bits[i >> 3] |= 1 << (i & 7);
+	}
+	p = start + HdrSize(tup);
+
+#define ALIGN_TO(att) \
+	do { \
+		char   *q_ = start + att_align_nominal(p - start, (att)->attalign); \
+		while (p < q_) \
+			*p++ = 0; \
+	} while (0)
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (isnull[i])
+			continue;
+		if (att->attbyval)
+		{
+			switch (att->attlen)
+			{
+				case 1:
+					*p = DatumGetChar(values[i]);
+					break;
+				case 2:
+					{
+						int16		v = DatumGetInt16(values[i]);
+
+						memcpy(p, &v, 2);
+						break;
+					}
+				case 4:
+					{
+						int32		v = DatumGetInt32(values[i]);
+
+						memcpy(p, &v, 4);
+						break;
+					}
+				case 8:
+					memcpy(p, &values[i], 8);
+					break;
+				default:
+					elog(ERROR, "unsupported byval length: %d", att->attlen);
+			}
+			p += att->attlen;
+		}
+		else if (att->attlen == -1)
+		{
+			struct varlena *v = (struct varlena *) DatumGetPointer(values[i]);
+			Size		vsize;
+
+			switch (varlena_form(att, v, &vsize))
+			{
+				case VF_ASIS_UNALIGNED:
+					memcpy(p, v, vsize);
+					break;
+				case VF_EXPANDED:
+					ALIGN_TO(att);
+					EOH_flatten_into(DatumGetEOHP(PointerGetDatum(v)), p, vsize);
+					break;
+				case VF_TO_SHORT:
+					SET_VARSIZE_SHORT(p, vsize);
+					memcpy(p + 1, VARDATA(v), vsize - 1);
+					break;
+				case VF_TRIMMED:
+					{
+						uint16		kept = vsize - SizeOfTrimmedHeader;
+						uint16		blanks = VARSIZE_ANY_EXHDR(v) - kept;
+
+						p[0] = 0x01;
+						p[1] = VARTAG_INPLACE_TRIMMED;
+						memcpy(p + 2, &kept, 2);
+						memcpy(p + 4, &blanks, 2);
+						memcpy(p + SizeOfTrimmedHeader, VARDATA_ANY(v), kept);
+						break;
+					}
+				case VF_ALIGNED:
+					ALIGN_TO(att);
+					memcpy(p, v, vsize);
+					break;
+			}
+			p += vsize;
+		}
+		else if (att->attlen == -2)
+		{
+			Size		n = strlen(DatumGetCString(values[i])) + 1;
+
+			memcpy(p, DatumGetCString(values[i]), n);
+			p += n;
+		}
+		else
+		{
+			if (attr_needs_align(att))
+				ALIGN_TO(att);
+			memcpy(p, DatumGetPointer(values[i]), att->attlen);
+			p += att->attlen;
+		}
+	}
+#undef ALIGN_TO
+
+	Assert((Size) (p - start) == len);
+}
+
+InplaceTupleHeader
+inplace_form_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
+				   Size *len)
+{
+	uint16		flags;
+	InplaceTupleHeader tup;
+
+	*len = inplace_compute_size(desc, values, isnull, &flags);
+	tup = (InplaceTupleHeader) palloc(*len);
+	inplace_fill_tuple(desc, values, isnull, flags, tup, *len);
+	return tup;
+}
+
+/* put the blanks of a trimmed bpchar back */
+static Datum
+untrim(const char *p, MemoryContext cxt)
+{
+	uint16		kept;
+	uint16		blanks;
+	Size		len;
+	char	   *res;
+	char	   *data;
+
+	memcpy(&kept, p + 2, 2);
+	memcpy(&blanks, p + 4, 2);
+	len = (Size) kept + blanks;
+
+	if (len + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
+	{
+		res = MemoryContextAlloc(cxt, len + VARHDRSZ_SHORT);
+		SET_VARSIZE_SHORT(res, len + VARHDRSZ_SHORT);
+		data = res + VARHDRSZ_SHORT;
+	}
+	else
+	{
+		res = MemoryContextAlloc(cxt, len + VARHDRSZ);
+		SET_VARSIZE(res, len + VARHDRSZ);
+		data = res + VARHDRSZ;
+	}
+	memcpy(data, p + SizeOfTrimmedHeader, kept);
+	memset(data + kept, ' ', blanks);
+	return PointerGetDatum(res);
+}
+
+static inline bool
+varlena_is_trimmed(const char *p)
+{
+	return (uint8) p[0] == 0x01 && (uint8) p[1] == VARTAG_INPLACE_TRIMMED;
+}
+
+static inline Size
+trimmed_size(const char *p)
+{
+	uint16		kept;
+
+	memcpy(&kept, p + 2, 2);
+	return SizeOfTrimmedHeader + kept;
+}
+
+/*
+ * See tuple.h.  Returns the number of attributes deformed, which is less than
+ * natts if the tuple was stored before columns were added.
+ */
+int
+inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
+			   uint32 *off, int natts, Datum *values, bool *isnull,
+			   MemoryContext cxt)
+{
+	const char *start = (const char *) tup;
+	bool		hasnull = HdrHasNull(tup);
+	const bits8 *bits = HdrBits(tup);
+	uint32		o = *off;
+
+	natts = Min(natts, (int) HdrNatts(tup));
+
+	for (; attnum < natts; attnum++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, attnum);
+		const char *p;
+
+		if (hasnull && att_isnull(attnum, bits))
+		{
+			values[attnum] = (Datum) 0;
+			isnull[attnum] = true;
+			continue;
+		}
+		isnull[attnum] = false;
+		p = start + o;
+
+		if (att->attbyval)
+		{
+			switch (att->attlen)
+			{
+				case 4:
+					{
+						int32		v;
+
+						memcpy(&v, p, 4);
+						values[attnum] = Int32GetDatum(v);
+						break;
+					}
+				case 8:
+					memcpy(&values[attnum], p, 8);
+					break;
+				case 1:
+					values[attnum] = CharGetDatum(*p);
+					break;
+				default:
+					{
+						int16		v;
+
+						memcpy(&v, p, 2);
+						values[attnum] = Int16GetDatum(v);
+						break;
+					}
+			}
+			o += att->attlen;
+		}
+		else if (att->attlen == -1)
+		{
+			if (VARATT_NOT_PAD_BYTE(p) && varlena_is_trimmed(p))
+			{
+				values[attnum] = untrim(p, cxt);
+				o += trimmed_size(p);
+			}
+			else
+			{
+				if (!VARATT_NOT_PAD_BYTE(p))
+				{
+					o = att_align_nominal(o, att->attalign);
+					p = start + o;
+				}
+				values[attnum] = PointerGetDatum(p);
+				o += VARSIZE_ANY(p);
+			}
+		}
+		else if (att->attlen == -2)
+		{
+			values[attnum] = PointerGetDatum(p);
+			o += strlen(p) + 1;
+		}
+		else
+		{
+			if (attr_needs_align(att))
+			{
+				o = att_align_nominal(o, att->attalign);
+				p = start + o;
+			}
+			values[attnum] = PointerGetDatum(p);
+			o += att->attlen;
+		}
+	}
+
+	*off = o;
+	return attnum;
+}
+
+/*
+ * See tuple.h.  Never reads past limit; returns 0 if the attributes do not
+ * fit there, which means that the tuple is damaged.
+ */
+Size
+inplace_attr_ends(TupleDesc desc, InplaceTupleHeader tup, uint16 *ends,
+				  Size limit)
+{
+	const char *start = (const char *) tup;
+	int			natts = HdrNatts(tup);
+	bool		hasnull = HdrHasNull(tup);
+	const bits8 *bits = HdrBits(tup);
+	Size		o = HdrSize(tup);
+
+	if (natts > desc->natts || o > limit)
+		return 0;
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		const char *p;
+
+		if (hasnull && att_isnull(i, bits))
+		{
+			ends[i] = o;
+			continue;
+		}
+		if (att->attbyval)
+			o += att->attlen;
+		else if (att->attlen == -1)
+		{
+			p = start + o;
+			if (o + 1 > limit)
+				return 0;
+			if (!VARATT_NOT_PAD_BYTE(p))
+			{
+				o = att_align_nominal(o, att->attalign);
+				p = start + o;
+				if (o + VARHDRSZ > limit)
+					return 0;
+			}
+			if (VARATT_IS_1B_E(p))
+			{
+				if (o + VARHDRSZ_EXTERNAL > limit)
+					return 0;
+				if (varlena_is_trimmed(p))
+				{
+					if (o + SizeOfTrimmedHeader > limit)
+						return 0;
+					o += trimmed_size(p);
+				}
+				else
+				{
+					if (VARTAG_EXTERNAL(p) != VARTAG_ONDISK)
+						return 0;
+					o += VARSIZE_EXTERNAL(p);
+				}
+			}
+			else if (VARATT_IS_1B(p))
+				o += VARSIZE_1B(p);
+			else
+			{
+				if (o + VARHDRSZ > limit || VARSIZE_4B(p) < VARHDRSZ)
+					return 0;
+				o += VARSIZE_4B(p);
+			}
+		}
+		else if (att->attlen == -2)
+		{
+			if (o >= limit)
+				return 0;
+			o += strnlen(start + o, limit - o) + 1;
+		}
+		else
+		{
+			if (attr_needs_align(att))
+				o = att_align_nominal(o, att->attalign);
+			o += att->attlen;
+		}
+		if (o > limit)
+			return 0;
+		ends[i] = o;
+	}
+	return o;
+}
+
+Size
+inplace_tuple_len(const InplaceTupleHeaderData *tup, Size itemlen)
+{
+	const uint8 *item = (const uint8 *) tup;
+	uint16		pad;
+
+	if (!(tup->t_infomask & IP_PADDED))
+		return itemlen;
+	pad = item[itemlen - 1];
+	if (pad == 255)
+		memcpy(&pad, item + itemlen - 3, 2);
+	if (pad + SizeOfInplaceTupleHeader > itemlen)
+		return SizeOfInplaceTupleHeader;	/* damaged; inplace_check says so */
+	return itemlen - pad;
+}
+
+void
+inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen)
+{
+	uint8	   *item = (uint8 *) tup;
+	uint16		pad = itemlen - len;
+
+	Assert(len <= itemlen);
+	if (pad == 0)
+	{
+		tup->t_infomask &= ~IP_PADDED;
+		return;
+	}
+	tup->t_infomask |= IP_PADDED;
+	memset(item + len, 0, pad);
+	if (pad < 255)
+		item[itemlen - 1] = pad;
+	else
+	{
+		item[itemlen - 1] = 255;
+		memcpy(item + itemlen - 3, &pad, 2);
+	}
+}
+
+Datum
+inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
+				bool *isnull, MemoryContext cxt)
+{
+	Datum		values[MaxTupleAttributeNumber];
+	bool		nulls[MaxTupleAttributeNumber];
+	uint32		off = HdrSize(tup);
+
+	Assert(attnum > 0);
+	if (attnum > HdrNatts(tup))
+		return getmissingattr(desc, attnum, isnull);
+	inplace_deform(desc, tup, 0, &off, attnum, values, nulls, cxt);
+	*isnull = nulls[attnum - 1];
+	return values[attnum - 1];
+}

@@ -1,0 +1,254 @@
+/*-------------------------------------------------------------------------
+ *
+ * tuple.h
+ *	  The on-disk tuple of an inplace table.
+ *
+ * A tuple is a 15-byte header, a null bitmap if any attribute is null, and
+ * the attributes.  The header has no length of its own: it follows from the
+ * attribute count and the HASNULL bit.
+ *
+ * Version information
+ *	  t_xid is always the transaction that made the version the tuple shows:
+ *	  the inserter, the last in-place updater, or (with DELETED) the deleter.
+ *	  Row locks never hide it.
+ *
+ *	  t_undo is six bytes that mean one of
+ *		FRESH set		the command id of the insert (4 bytes); there is no
+ *						older version
+ *		SPECULATIVE set	the speculative insertion token (4 bytes)
+ *		LOCK_DIRECT		the xid or multixact of the lockers (4 bytes).  Only
+ *						where no snapshot can need an older version: the
+ *						version is all-visible, or it was FRESH and its
+ *						transaction has finished
+ *		otherwise		an undo pointer: the record that undoes the last
+ *						change (or, with LOCK_INDIRECT, the record of the
+ *						lock, which leads on to the record of the change)
+ *
+ *	  The undo pointer may only be followed by somebody to whom t_xid is not
+ *	  visible: the undo of a version that everybody sees is given back and
+ *	  its space used again, with the pointer left dangling.
+ *
+ * Space
+ *	  The item's lp_len is the space reserved for the row, which may be more
+ *	  than the tuple is long: an update that shrinks a row keeps the space
+ *	  until its transaction has committed, for the rollback to fit.
+ *	  Unused bytes at the end are counted there (PADDED): the last byte of
+ *	  the item holds their number if below 255; otherwise it is 255 and the
+ *	  two bytes before it hold the number.
+ *
+ * Alignment
+ *	  By-value attributes and short varlenas are not aligned, they are copied
+ *	  out.  By-reference attributes of a fixed length, and varlenas with a
+ *	  four-byte header, are aligned relative to the start of the tuple; a
+ *	  tuple that has one is ALIGNED and stands at a MAXALIGNed place of its
+ *	  page; other tuples are packed without any gap.
+ *
+ * bpchar
+ *	  A bpchar value with at least BPCHAR_TRIM_MIN trailing blanks is stored
+ *	  without them: bytes 0x01, VARTAG_INPLACE_TRIMMED, then two uint16: length
+ *	  without blanks, number of blanks; then the bytes.  Deforming puts them
+ *	  back.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_TUPLE_H
+#define INPLACE_TUPLE_H
+
+#include "inplace.h"
+
+typedef uint64 UndoPtr;			/* block number << 16 | byte offset in page */
+
+#define InvalidUndoPtr			((UndoPtr) 0)
+#define UndoPtrIsValid(p)		((p) != InvalidUndoPtr)
+#define UndoPtrMake(blk, off)	(((UndoPtr) (blk) << 16) | (uint16) (off))
+#define UndoPtrBlock(p)			((BlockNumber) ((p) >> 16))
+#define UndoPtrOffset(p)		((uint16) ((p) & 0xFFFF))
+
+typedef struct InplaceTupleHeaderData
+{
+	TransactionId t_xid;
+	uint8		t_undo[6];
+	uint16		t_infomask;
+	uint16		t_natts;		/* number of attributes, and flags */
+	uint8		t_tag;			/* version tag, 0 .. INPLACE_MAX_TAG */
+} pg_attribute_packed() InplaceTupleHeaderData;
+
+typedef InplaceTupleHeaderData *InplaceTupleHeader;
+
+#define SizeOfInplaceTupleHeader	15
+StaticAssertDecl(sizeof(InplaceTupleHeaderData) == SizeOfInplaceTupleHeader,
+				 "tuple header must have no padding");
+
+/* t_infomask */
+#define IP_FRESH				0x0001	/* t_undo is the inserting cid */
+#define IP_DELETED				0x0002	/* the row is gone from this TID */
+#define IP_MOVED				0x0004	/* ... to a new TID, see undo */
+#define IP_MOVED_PARTITION		0x0008	/* ... to another partition */
+#define IP_COMMITTED			0x0010	/* hint: t_xid committed */
+#define IP_ABORTED				0x0020	/* hint: t_xid aborted */
+#define IP_FROZEN				0x0040	/* t_xid is visible to everybody */
+#define IP_KEYS_UPDATED			0x0080	/* change conflicts with KEY SHARE */
+#define IP_LOCK_DIRECT			0x0100	/* t_undo is the locker */
+#define IP_LOCK_INDIRECT		0x0200	/* t_undo is a lock's undo record */
+#define IP_LOCK_MULTI			0x0400	/* the locker is a multixact */
+#define IP_LOCK_MODE_MASK		0x1800	/* strongest LockTupleMode of lockers */
+#define IP_LOCK_MODE_SHIFT		11
+#define IP_SPECULATIVE			0x2000	/* t_undo is a speculative token */
+#define IP_STALE				0x4000	/* stale index entries may exist */
+#define IP_PADDED				0x8000	/* item ends in unused bytes */
+
+#define IP_HINT_BITS			(IP_COMMITTED | IP_ABORTED)
+#define IP_LOCK_BITS			(IP_LOCK_DIRECT | IP_LOCK_INDIRECT | \
+								 IP_LOCK_MULTI | IP_LOCK_MODE_MASK)
+#define IP_DELETE_BITS			(IP_DELETED | IP_MOVED | IP_MOVED_PARTITION)
+
+/* t_natts */
+#define IP_NATTS_MASK			0x07FF
+#define IP_HASNULL				0x0800
+#define IP_HASEXTERNAL			0x1000	/* has a TOAST pointer */
+#define IP_ALIGNED				0x2000	/* must stand MAXALIGNed on its page */
+#define IP_HASTRIMMED			0x4000	/* has a trimmed bpchar */
+
+/*
+ * Version tags.  0 is a row's first version at its TID; in-place updates go
+ * 1 .. INPLACE_MAX_TAG and around to 1 again.  A TID handed to the executor
+ * may carry the tag in the high bits of its offset number: 0 there says
+ * "the version the context asks for", INPLACE_TAG_FIRST says the version
+ * tagged 0.  Indexes only ever see TIDs without one.
+ */
+#define INPLACE_OFFSET_BITS		9
+#define INPLACE_OFFSET_MASK		0x01FF
+#define INPLACE_MAX_TAG			125
+#define INPLACE_TAG_FIRST		126
+
+#define TidOffset(tid) \
+	((OffsetNumber) ((tid)->ip_posid & INPLACE_OFFSET_MASK))
+#define TidTag(tid)				((tid)->ip_posid >> INPLACE_OFFSET_BITS)
+
+static inline void
+TidSet(ItemPointer tid, BlockNumber blk, OffsetNumber off)
+{
+	ItemPointerSet(tid, blk, off);
+}
+
+/* a TID that names exactly the version tagged "tag" */
+static inline void
+TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
+{
+	ItemPointerSet(tid, blk,
+				   off | ((tag == 0 ? INPLACE_TAG_FIRST : tag)
+						  << INPLACE_OFFSET_BITS));
+}
+
+static inline void
+TidClean(ItemPointer dst, const ItemPointerData *src)
+{
+	ItemPointerData t = *src;
+
+	t.ip_posid &= INPLACE_OFFSET_MASK;
+	*dst = t;
+}
+
+static inline uint8
+NextTag(uint8 tag)
+{
+	return tag >= INPLACE_MAX_TAG ? 1 : tag + 1;
+}
+
+static inline UndoPtr
+HdrGetUndo(const InplaceTupleHeaderData *h)
+{
+	UndoPtr		p = 0;
+
+	memcpy(&p, h->t_undo, 6);
+	return p;
+}
+
+static inline void
+HdrSetUndo(InplaceTupleHeader h, UndoPtr p)
+{
+	memcpy(h->t_undo, &p, 6);
+}
+
+static inline uint32
+HdrGetUndo32(const InplaceTupleHeaderData *h)
+{
+	uint32		v;
+
+	memcpy(&v, h->t_undo, 4);
+	return v;
+}
+
+static inline void
+HdrSetUndo32(InplaceTupleHeader h, uint32 v)
+{
+	memset(h->t_undo, 0, 6);
+	memcpy(h->t_undo, &v, 4);
+}
+
+#define HdrNatts(h)				((h)->t_natts & IP_NATTS_MASK)
+#define HdrHasNull(h)			(((h)->t_natts & IP_HASNULL) != 0)
+#define HdrBits(h)				((bits8 *) (h) + SizeOfInplaceTupleHeader)
+#define HdrSize(h) \
+	(SizeOfInplaceTupleHeader + (HdrHasNull(h) ? BITMAPLEN(HdrNatts(h)) : 0))
+#define HdrLockMode(h) \
+	((LockTupleMode) (((h)->t_infomask & IP_LOCK_MODE_MASK) >> IP_LOCK_MODE_SHIFT))
+#define HdrIsLocked(h) \
+	(((h)->t_infomask & (IP_LOCK_DIRECT | IP_LOCK_INDIRECT)) != 0)
+
+/* does t_undo lead to an older version (through a lock record or not)? */
+#define HdrHasUndo(h) \
+	(((h)->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_DIRECT)) == 0)
+
+/* our own varlena tag, never seen outside a stored tuple */
+#define VARTAG_INPLACE_TRIMMED	0x7B
+#define SizeOfTrimmedHeader		6
+#define BPCHAR_TRIM_MIN			8
+
+/*
+ * The largest tuple: what fits a page with one line pointer, as on heap.
+ */
+#define InplaceMaxTupleSize		MaxHeapTupleSize
+#define InplaceMaxTuplesPerPage MaxHeapTuplesPerPage
+
+/* bytes that a tuple needs on a page beyond its line pointer */
+#define ItemSpace(len)			((Size) (len))
+
+/* tuple.c */
+extern Size inplace_compute_size(TupleDesc desc, const Datum *values,
+								 const bool *isnull, uint16 *nattsflags);
+extern void inplace_fill_tuple(TupleDesc desc, const Datum *values,
+							   const bool *isnull, uint16 nattsflags,
+							   InplaceTupleHeader tup, Size len);
+extern InplaceTupleHeader inplace_form_tuple(TupleDesc desc,
+											 const Datum *values,
+											 const bool *isnull, Size *len);
+
+/*
+ * Deform attributes up to natts into values/isnull, continuing at attribute
+ * "attnum" and offset *off (0 and HdrSize at the start).  Values of
+ * by-reference types point into the tuple (which must be MAXALIGNed if it is
+ * IP_ALIGNED), except trimmed bpchars, which are put together in "cxt".
+ */
+extern int	inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
+						   uint32 *off, int natts, Datum *values, bool *isnull,
+						   MemoryContext cxt);
+
+/*
+ * End offsets of each attribute, without looking at anything but lengths.
+ * ends[i] is the offset just past attribute i (equal to the previous one for
+ * a null); returns the offset past the last, i.e. the length of the tuple.
+ */
+extern Size inplace_attr_ends(TupleDesc desc, InplaceTupleHeader tup,
+							  uint16 *ends, Size limit);
+
+/* length of the tuple in an item of itemlen bytes, without its padding */
+extern Size inplace_tuple_len(const InplaceTupleHeaderData *tup, Size itemlen);
+/* mark (and zero) the bytes from len to itemlen as unused */
+extern void inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen);
+
+/* one attribute; missing attributes come from the catalog's defaults */
+extern Datum inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
+							 bool *isnull, MemoryContext cxt);
+
+#endif							/* INPLACE_TUPLE_H */

@@ -1,0 +1,692 @@
+/*-------------------------------------------------------------------------
+ *
+ * update.c
+ *	  Updates, in place where that can be.
+ *
+ * An update is in place if
+ *	 - no column of an index that cannot take it has changed (summarizing
+ *	   indexes can, from PostgreSQL 16 on),
+ *	 - the new row fits on the page, after a prune if need be,
+ *	 - the transaction would not give two versions of the row the same tag,
+ *	 - what changed fits an undo page.
+ * Otherwise the row is moved: its header says DELETED and MOVED, the undo
+ * record has the new TID, and the new row is FRESH.
+ *
+ * Lock order: data pages (by block number, through RelationGetBufferForTuple)
+ * -> visibility map pages (pinned before) -> undo page.
+ *
+ * The page is let go of while values are toasted and while a page for a moved
+ * row is looked for.  Nothing marks the row in between; instead its header
+ * is compared afterwards, and if somebody else was there the update starts
+ * again from the top.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/heaptoast.h"
+#include "access/hio.h"
+#include "access/visibilitymap.h"
+#include "pgstat.h"
+#include "storage/predicate.h"
+#include "table/compare.h"
+#include "table/rowcheck.h"
+#include "utils/relcache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "wal/wal.h"
+
+typedef struct UpdateState
+{
+	Relation	rel;
+	RowTarget	target;
+	BlockNumber blk;
+	OffsetNumber off;
+	TransactionId xid;
+	CommandId	cid;
+	Buffer		buffer;
+	Buffer		vmbuffer;
+	RowCheck	rc;
+	RowDiff		diff;
+	InplaceTupleHeader newtup;	/* formed; header filled last */
+	Size		newlen;
+	bool		key_changed;
+	bool		index_changed;	/* ... that cannot take it in place */
+	bool		summary_changed;
+	/* the new row's place, if it moved */
+	Buffer		newbuf;
+	Buffer		newvm;
+	OffsetNumber newoff;
+	bool		searched;		/* newbuf and newvm have pins of their own */
+	/* undo records of the change: the change's own, then of locks kept */
+	char		undo[UNDO_MAX_RECORD + 2 * UNDO_LOCK_RECORD_SIZE];
+	char		payload[BLCKSZ * 2];
+	char		wal[BLCKSZ * 2];
+} UpdateState;
+
+/* headers equal but for hint bits and the padding flag? */
+static bool
+same_header(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
+{
+	InplaceTupleHeaderData x = *a;
+	InplaceTupleHeaderData y = *b;
+
+	x.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
+	y.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
+	return memcmp(&x, &y, SizeOfInplaceTupleHeader) == 0;
+}
+
+static InplaceTupleHeader
+current_tuple(UpdateState *us)
+{
+	return PageGetTupleAt(BufferGetPage(us->buffer), us->off);
+}
+
+static Size
+item_len(UpdateState *us)
+{
+	return ItemIdGetLength(PageGetItemId(BufferGetPage(us->buffer), us->off));
+}
+
+/*
+ * Compare the new row with the newest version on the page.
+ */
+static void
+find_changes(UpdateState *us, const Bitmapset *index_attrs,
+			 const Bitmapset *summary_attrs, const Bitmapset *key_attrs)
+{
+	InplaceTupleHeader tup = current_tuple(us);
+
+	if (!inplace_diff_rows(RelationGetDescr(us->rel), tup,
+						   inplace_tuple_len(tup, item_len(us)),
+						   us->newtup, us->newlen, &us->diff))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("row (%u,%u) of relation \"%s\" is damaged",
+						us->blk, us->off, RelationGetRelationName(us->rel))));
+	us->index_changed = inplace_diff_overlaps(&us->diff, index_attrs);
+	us->summary_changed = inplace_diff_overlaps(&us->diff, summary_attrs);
+	us->key_changed = inplace_diff_overlaps(&us->diff, key_attrs);
+}
+
+/*
+ * Would the row's next tag be one that this transaction may have used on it
+ * already?  It has if it made the version with the last tag: it may have gone
+ * all the way round.
+ */
+static bool
+tag_would_wrap(UpdateState *us)
+{
+	return us->rc.status == XID_CURRENT &&
+		us->rc.base.t_tag == INPLACE_MAX_TAG;
+}
+
+/* the record's own part and what keeping the locks takes */
+static bool
+undo_fits(UpdateState *us)
+{
+	return SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+		delta_size(&us->diff.edits, true) + 2 * UNDO_LOCK_RECORD_SIZE <=
+		UNDO_MAX_RECORD;
+}
+
+/*
+ * Room on the page?  Prunes if there is not.
+ */
+static bool
+fits_on_page(UpdateState *us)
+{
+	Page		page = BufferGetPage(us->buffer);
+
+	if (inplace_page_can_grow(page, us->off, us->newtup, us->newlen))
+		return true;
+	inplace_page_prune(us->rel, us->buffer, GlobalVisTestFor(us->rel), us->off);
+	return inplace_page_can_grow(page, us->off, us->newtup, us->newlen);
+}
+
+/* clear the visibility of a page that is about to change; in the critical
+ * section */
+static bool
+clear_visible(Relation rel, Buffer buffer, Buffer vmbuffer)
+{
+	Page		page = BufferGetPage(buffer);
+
+	if (!PageIsAllVisible(page))
+		return false;
+	PageClearAllVisible(page);
+	visibilitymap_clear(rel, BufferGetBlockNumber(buffer), vmbuffer,
+						VISIBILITYMAP_VALID_BITS);
+	return true;
+}
+
+/*
+ * The compact form of the update's WAL record, from which redo makes the undo
+ * record as well; see wal.h.  Returns its length.
+ */
+static Size
+build_compact_wal(UpdateState *us, const UndoInsert *ui, const char *undo,
+				  const char *oldimg, const char *newimg)
+{
+	UndoRecordHeader uh;
+	uint16		w = us->off | XLIP_UPD_COMPACT;
+	uint16		undo_off = UndoPtrOffset(ui->ptr);
+	char	   *p = us->wal;
+	int			pos = 0;
+
+	memcpy(&uh, undo, SizeOfUndoRecordHeader);
+	if (us->cid != FirstCommandId)
+		w |= XLIP_UPD_CID;
+	if (us->key_changed)
+		w |= XLIP_UPD_KEYS;
+	if (uh.ur_flags & UR_TAG_ZERO)
+		w |= XLIP_UPD_TAG_ZERO;
+	if (uh.ur_flags & UR_TAG_WRAPPED)
+		w |= XLIP_UPD_TAG_WRAPPED;
+	if (uh.ur_flags & UR_FROZEN)
+		w |= XLIP_UPD_OLD_FROZEN;
+
+	memcpy(p, &w, 2);
+	memcpy(p + 2, &undo_off, 2);
+	memcpy(p + 4, &us->rc.base.t_xid, 4);
+	p += 8;
+	if (us->cid != FirstCommandId)
+		p = varint_put(p, us->cid);
+	for (int i = 0; i < us->diff.edits.n; i++)
+	{
+		DeltaEdit  *e = &us->diff.edits.edit[i];
+
+		p = varint_put(p, e->old_start - pos);
+		p = varint_put(p, e->old_len);
+		memcpy(p, oldimg + e->old_start, e->old_len);
+		p += e->old_len;
+		memcpy(p, newimg + e->new_start, e->new_len);
+		p += e->new_len;
+		pos = e->old_start + e->old_len;
+	}
+	return p - us->wal;
+}
+
+static void
+update_in_place(UpdateState *us)
+{
+	Relation	rel = us->rel;
+	Page		page = BufferGetPage(us->buffer);
+	InplaceTupleHeader tup = current_tuple(us);
+	char	   *oldimg = (char *) tup + SizeOfInplaceTupleHeader;
+	char	   *newimg = (char *) us->newtup + SizeOfInplaceTupleHeader;
+	InplaceTupleHeader hdr = us->newtup;
+	bool		nothing_older;
+	Size		payload_len;
+	Size		undo_len;
+	Size		change_len;
+	UndoRecordHeader uh;
+	UndoInsert	ui;
+	bool		compact;
+	Size		wal_len = 0;
+	bool		clear;
+
+	hdr->t_xid = us->xid;
+	hdr->t_tag = NextTag(us->rc.base.t_tag);
+	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
+		(us->key_changed ? IP_KEYS_UPDATED : 0);
+
+	nothing_older = inplace_nothing_older(rel, &us->rc.base, us->rc.status);
+	payload_len = delta_encode(&us->diff.edits, true, oldimg, newimg, us->payload);
+	change_len = UndoBuild(us->undo, UNDO_UPDATE, us->xid, us->cid,
+						   LocatorSpc(RelLocator(rel)),
+						   LocatorRel(RelLocator(rel)),
+						   us->blk, us->off, &us->rc.base, hdr, nothing_older,
+						   us->payload, payload_len);
+	undo_len = change_len;
+	memcpy(&uh, us->undo, SizeOfUndoRecordHeader);
+
+	UndoPrepare(rel, change_len +
+				(us->rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
+				inplace_undo_newest(&us->rc), &ui);
+	HdrSetUndo(hdr, ui.ptr);
+	if (us->rc.locked)
+		undo_len += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, hdr,
+										 ui.ptr + change_len,
+										 us->undo + change_len);
+
+	compact = us->diff.same_size && undo_len == change_len &&
+		(uh.ur_flags & UR_RELATIVE_HEADER) != 0 &&
+		HdrNatts(hdr) == HdrNatts(&us->rc.base);
+	if (RelationNeedsWAL(rel))
+	{
+		if (compact)
+			wal_len = build_compact_wal(us, &ui, us->undo, oldimg, newimg);
+		else
+		{
+			uint16		w = us->off;
+
+			memcpy(us->wal, &w, 2);
+			memcpy(us->wal + 2, hdr, SizeOfInplaceTupleHeader);
+			wal_len = 2 + SizeOfInplaceTupleHeader;
+			wal_len += delta_encode(&us->diff.edits, false, oldimg, newimg,
+									us->wal + wal_len);
+		}
+	}
+
+	START_CRIT_SECTION();
+	clear = clear_visible(rel, us->buffer, us->vmbuffer);
+	if (!inplace_page_replace(page, us->off, us->newtup, us->newlen, true))
+		elog(PANIC, "failed to update row in place");
+	MarkBufferDirty(us->buffer);
+	UndoAppend(&ui, us->undo, undo_len);
+	if (RelationNeedsWAL(rel))
+		inplace_log_update(rel, us->buffer, us->wal, wal_len, clear, &ui,
+						   compact ? NULL : us->undo, undo_len);
+	else if (ui.needs_wal)
+		inplace_log_undo_alone(&ui, us->undo, undo_len);
+	END_CRIT_SECTION();
+
+	UndoRelease(&ui);
+}
+
+/*
+ * Find a page for the moved row; afterwards both pages are locked (they may
+ * be one).  The old page is let go of unless it has room itself: false if the
+ * row was changed meanwhile, with only the old page pinned and unlocked.
+ */
+static bool
+find_new_page(UpdateState *us)
+{
+	Page		page = BufferGetPage(us->buffer);
+	InplaceTupleHeaderData before = *current_tuple(us);
+
+	us->searched = false;
+	if (inplace_page_free_space(page) >= us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData) &&
+		inplace_page_next_offset(page) <= InplaceMaxTuplesPerPage)
+	{
+		us->newbuf = us->buffer;
+		us->newvm = us->vmbuffer;
+		return true;
+	}
+
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	us->searched = true;
+	us->newvm = InvalidBuffer;
+	us->newbuf = GetBufferForTuple(us->rel, us->newlen, us->buffer, 0, NULL,
+								   &us->newvm, &us->vmbuffer);
+
+	if (us->off <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, us->off)) &&
+		same_header(&before, current_tuple(us)))
+		return true;
+
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	if (us->newbuf != us->buffer)
+		UnlockReleaseBuffer(us->newbuf);
+	if (BufferIsValid(us->newvm))
+		ReleaseBuffer(us->newvm);
+	us->newbuf = us->newvm = InvalidBuffer;
+	return false;
+}
+
+static void
+update_by_move(UpdateState *us)
+{
+	Relation	rel = us->rel;
+	Page		oldpage = BufferGetPage(us->buffer);
+	Page		newpage = BufferGetPage(us->newbuf);
+	BlockNumber newblk = BufferGetBlockNumber(us->newbuf);
+	InplaceTupleHeader tup;
+	InplaceTupleHeaderData oldhdr = us->rc.base;
+	InplaceTupleHeader newhdr = us->newtup;
+	char		link[sizeof(BlockNumber) + sizeof(OffsetNumber)];
+	char	   *p = us->undo;
+	UndoInsert	ui;
+	bool		init_page;
+	uint8		clear = 0;
+	OffsetNumber newoff;
+
+	newhdr->t_xid = us->xid;
+	newhdr->t_tag = 0;
+	newhdr->t_infomask = IP_FRESH;
+	HdrSetUndo32(newhdr, us->cid);
+
+	oldhdr.t_xid = us->xid;
+	oldhdr.t_infomask = (us->rc.base.t_infomask & IP_STALE) |
+		(current_tuple(us)->t_infomask & IP_PADDED) |
+		IP_DELETED | IP_MOVED | (us->key_changed ? IP_KEYS_UPDATED : 0);
+
+	newoff = inplace_page_next_offset(newpage);
+
+	memcpy(link, &newblk, sizeof(newblk));
+	memcpy(link + sizeof(newblk), &newoff, sizeof(newoff));
+	p += UndoBuild(p, UNDO_MOVE, us->xid, us->cid,
+				   LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
+				   us->blk, us->off, &us->rc.base, &oldhdr,
+				   inplace_nothing_older(rel, &us->rc.base, us->rc.status),
+				   link, sizeof(link));
+	UndoPrepare(rel, (p - us->undo) +
+				(us->rc.locked ? 2 * UNDO_LOCK_RECORD_SIZE : 0),
+				inplace_undo_newest(&us->rc), &ui);
+	HdrSetUndo(&oldhdr, ui.ptr);
+	if (us->rc.locked)
+	{
+		p += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, &oldhdr,
+								  ui.ptr + (p - us->undo), p);
+		p += inplace_keep_lockers(rel, newblk, newoff, &us->rc, newhdr,
+								  ui.ptr + (p - us->undo), p);
+	}
+
+	START_CRIT_SECTION();
+	if (clear_visible(rel, us->newbuf, us->newvm))
+		clear |= XLIP_CLEAR_VISIBLE;
+	if (us->newbuf != us->buffer &&
+		clear_visible(rel, us->buffer, us->vmbuffer))
+		clear |= XLIP_CLEAR_VISIBLE_OLD;
+
+	us->newoff = inplace_page_add(newpage, us->newtup, us->newlen,
+								  InvalidOffsetNumber);
+	if (us->newoff != newoff)
+		elog(PANIC, "failed to move row");
+	init_page = us->newbuf != us->buffer && newoff == FirstOffsetNumber &&
+		PageGetMaxOffsetNumber(newpage) == FirstOffsetNumber;
+
+	/* adding may have moved the old row within its page */
+	tup = PageGetTupleAt(oldpage, us->off);
+	memcpy(tup, &oldhdr, SizeOfInplaceTupleHeader);
+	PageSetPrunable(oldpage, us->xid);
+	MarkBufferDirty(us->buffer);
+	if (us->newbuf != us->buffer)
+		MarkBufferDirty(us->newbuf);
+	UndoAppend(&ui, us->undo, p - us->undo);
+	inplace_log_move(rel, us->buffer, us->off, us->newbuf, us->newoff,
+					 init_page, clear, &ui, us->undo, p - us->undo);
+	END_CRIT_SECTION();
+
+	UndoRelease(&ui);
+}
+
+static void
+finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
+{
+	Relation	rel = us->rel;
+	uint8		tag = us->newtup->t_tag;
+
+	if (!in_place)
+		ItemPointerSet(&slot->tts_tid, BufferGetBlockNumber(us->newbuf),
+					   us->newoff);
+	else if (rel->trigdesc && rel->trigdesc->trig_update_after_row)
+		TidSetTagged(&slot->tts_tid, us->blk, us->off, tag);
+	else
+		ItemPointerSet(&slot->tts_tid, us->blk, us->off);
+	slot->tts_tableOid = RelationGetRelid(rel);
+
+	if (TTS_IS_INPLACE(slot))
+	{
+		InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+		is->has_sysattrs = true;
+		is->xmin = us->xid;
+		is->xmax = InvalidTransactionId;
+		is->cmin = us->cid;
+		is->cmax = 0;
+		is->tag = in_place ? tag : 0;
+	}
+}
+
+/*
+ * Form the new row.  A row that has to be toasted needs the version it
+ * replaces (old), which then is a copy.
+ */
+static void
+form_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
+{
+	TupleDesc	desc = RelationGetDescr(us->rel);
+	uint16		flags;
+
+	slot_getallattrs(slot);
+	if (old)
+	{
+		us->newtup = inplace_toast_insert_or_update(us->rel, slot, old,
+													&us->newlen, 0);
+		return;
+	}
+	us->newlen = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull,
+									  &flags);
+	us->newtup = (InplaceTupleHeader) palloc(us->newlen);
+	inplace_fill_tuple(desc, slot->tts_values, slot->tts_isnull, flags,
+					   us->newtup, us->newlen);
+}
+
+static InplaceTupleHeader
+copy_current(UpdateState *us)
+{
+	InplaceTupleHeader copy = palloc(item_len(us));
+
+	memcpy(copy, current_tuple(us), item_len(us));
+	return copy;
+}
+
+/*
+ * The whole update; result TM_Ok with *in_place told, or what stands in the
+ * way.
+ */
+static TM_Result
+do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
+		  bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+		  bool *in_place)
+{
+	Relation	rel = us->rel;
+	TM_Result	result;
+	bool		have_tuple_lock = false;
+	LockTupleMode tuple_lock_mode = LockTupleNoKeyExclusive;
+	Bitmapset  *index_attrs;
+	Bitmapset  *summary_attrs = NULL;
+	Bitmapset  *key_attrs;
+	InplaceTupleHeader oldcopy = NULL;	/* what newtup was toasted against */
+	InplaceTupleHeaderData oldcopy_hdr;
+	bool		needs_toast;
+
+#if PG_VERSION_NUM >= 160000
+	index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
+	summary_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED);
+#else
+	index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
+#endif
+	key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
+
+	form_row(us, slot, NULL);
+	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
+		us->newlen > TOAST_TUPLE_THRESHOLD;
+
+	us->buffer = ReadBuffer(rel, us->blk);
+	us->vmbuffer = InvalidBuffer;
+	us->newbuf = InvalidBuffer;
+	us->newvm = InvalidBuffer;
+	us->searched = false;
+
+	for (;;)
+	{
+		if (!inplace_lock_row_page(rel, us->buffer, us->off, &us->vmbuffer))
+		{
+			tmfd->ctid = us->target.tid;
+			tmfd->xmax = InvalidTransactionId;
+			tmfd->cmax = InvalidCommandId;
+			result = TM_Deleted;
+			break;
+		}
+
+		/* was newtup toasted against a version that is not there any more? */
+		if (oldcopy && !same_header(&oldcopy_hdr, current_tuple(us)))
+		{
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			inplace_toast_delete_replaced(rel, us->newtup, oldcopy);
+			pfree(oldcopy);
+			oldcopy = NULL;
+			pfree(us->newtup);
+			form_row(us, slot, NULL);
+			continue;
+		}
+
+		/*
+		 * A row that is too large before toasting cannot be compared by
+		 * offsets; its key columns are, after toasting.  Until then the
+		 * stronger lock is checked for only if need be.
+		 */
+		if (!needs_toast || oldcopy)
+			find_changes(us, index_attrs, summary_attrs, key_attrs);
+		else
+			us->key_changed = false;
+		*lockmode = us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
+
+		result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
+								   *lockmode, &us->rc, tmfd);
+		if (result == TM_Ok && crosscheck != InvalidSnapshot &&
+			!inplace_crosscheck(rel, us->buffer, us->off, crosscheck))
+		{
+			tmfd->ctid = us->target.tid;
+			tmfd->xmax = current_tuple(us)->t_xid;
+			tmfd->cmax = InvalidCommandId;
+			result = TM_Updated;
+		}
+		if (result == TM_BeingModified)
+		{
+			if (!wait)
+				break;
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			if (!have_tuple_lock)
+				tuple_lock_mode = *lockmode;
+			inplace_row_wait(rel, &us->target.tid, &us->rc, tuple_lock_mode,
+							 LockWaitBlock, XLTW_Update, &have_tuple_lock);
+			continue;
+		}
+		if (result != TM_Ok)
+			break;
+
+		if ((needs_toast ||
+			 (current_tuple(us)->t_natts & IP_HASEXTERNAL)) && !oldcopy)
+		{
+			oldcopy = copy_current(us);
+			oldcopy_hdr = *oldcopy;
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			if (needs_toast)
+			{
+				pfree(us->newtup);
+				form_row(us, slot, oldcopy);
+			}
+			continue;
+		}
+
+		if (us->newlen > InplaceMaxTupleSize)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("row is too big: size %zu, maximum size %zu",
+							us->newlen, (Size) InplaceMaxTupleSize)));
+
+		*in_place = !us->index_changed && !tag_would_wrap(us) &&
+			undo_fits(us) && fits_on_page(us);
+		if (!*in_place && !find_new_page(us))
+			continue;
+		break;
+	}
+
+	if (result != TM_Ok)
+	{
+		UnlockReleaseBuffer(us->buffer);
+		if (BufferIsValid(us->vmbuffer))
+			ReleaseBuffer(us->vmbuffer);
+		if (oldcopy && needs_toast)
+			inplace_toast_delete_replaced(rel, us->newtup, oldcopy);
+		inplace_row_wait_done(rel, &us->target.tid, tuple_lock_mode,
+							  have_tuple_lock);
+		if (result == TM_Invisible)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("attempted to update invisible tuple")));
+		bms_free(index_attrs);
+		bms_free(summary_attrs);
+		bms_free(key_attrs);
+		return result;
+	}
+
+	CheckForSerializableConflictIn(rel, &us->target.tid, us->blk);
+
+	if (*in_place)
+		update_in_place(us);
+	else
+		update_by_move(us);
+	finish_slot(us, slot, *in_place);
+
+	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
+		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	if (oldcopy)
+		inplace_toast_delete_replaced(rel, oldcopy, us->newtup);
+	if (us->searched)
+	{
+		if (BufferIsValid(us->newvm))
+			ReleaseBuffer(us->newvm);
+		if (us->newbuf != us->buffer)
+			ReleaseBuffer(us->newbuf);
+	}
+	ReleaseBuffer(us->buffer);
+	if (BufferIsValid(us->vmbuffer))
+		ReleaseBuffer(us->vmbuffer);
+	inplace_row_wait_done(rel, &us->target.tid, tuple_lock_mode, have_tuple_lock);
+
+	CountUpdate(rel, *in_place);
+	if (*in_place)
+		/* it leaves nothing for VACUUM */
+		pgstat_update_heap_dead_tuples(rel, 1);
+
+	bms_free(index_attrs);
+	bms_free(summary_attrs);
+	bms_free(key_attrs);
+	return TM_Ok;
+}
+
+#if PG_VERSION_NUM >= 160000
+TM_Result
+inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
+					 CommandId cid, Snapshot snapshot, Snapshot crosscheck,
+					 bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+					 TU_UpdateIndexes *update_indexes)
+#else
+TM_Result
+inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
+					 CommandId cid, Snapshot snapshot, Snapshot crosscheck,
+					 bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+					 bool *update_indexes)
+#endif
+{
+	static UpdateState *us = NULL;	/* large, and never in use twice */
+	TM_Result	result;
+	bool		in_place = false;
+
+	InplaceRequirePreload();
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot update tuples during a parallel operation")));
+
+	if (us == NULL)
+		us = MemoryContextAlloc(TopMemoryContext, sizeof(UpdateState));
+	us->rel = rel;
+	TidClean(&us->target.tid, otid);
+	us->target.tag = TidTag(otid);
+	us->target.newest = false;
+	us->target.snapshot = snapshot;
+	us->blk = ItemPointerGetBlockNumber(&us->target.tid);
+	us->off = ItemPointerGetOffsetNumber(&us->target.tid);
+	us->cid = cid;
+	us->xid = GetCurrentTransactionId();
+	tmfd->traversed = false;
+
+	result = do_update(us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
+	if (result == TM_Ok)
+		pfree(us->newtup);
+
+#if PG_VERSION_NUM >= 160000
+	*update_indexes = result != TM_Ok ? TU_None :
+		!in_place ? TU_All :
+		us->summary_changed ? TU_Summarizing : TU_None;
+#else
+	*update_indexes = result == TM_Ok && !in_place;
+#endif
+	return result;
+}

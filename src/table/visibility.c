@@ -1,0 +1,577 @@
+/*-------------------------------------------------------------------------
+ *
+ * visibility.c
+ *	  Which version of a row somebody sees.
+ *
+ * The page has the newest version; older ones are made from it by applying
+ * undo records backward.  A reader goes back only past a version that its
+ * snapshot does not see, and the undo of such a version is never given back
+ * while the snapshot lives (undo/worker.c), nor is that of an aborted change
+ * before it has been restored on the page.
+ *
+ * The second half of that rule holds only for who looks at the page itself
+ * under its lock: a copy of the page can show an aborted change that has been
+ * restored, and its undo given back, since the copy was made.  Where the
+ * aborted transaction is older than every transaction the snapshot waits for,
+ * fetch_mvcc therefore goes to the page again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/subtrans.h"
+#include "storage/predicate.h"
+#include "table/table.h"
+#include "undo/delta.h"
+
+RowVersion *
+RowVersionAlloc(void)
+{
+	return (RowVersion *) palloc(sizeof(RowVersion));
+}
+
+/*
+ * Set a hint bit.  As for heap, a committed bit must not reach disk before
+ * the commit record, so it is not set while that is neither flushed nor
+ * covered by the page's LSN.
+ */
+void
+inplace_set_hint(InplaceTupleHeader tup, Buffer buffer, uint16 hint,
+				 TransactionId xid)
+{
+	if (hint == IP_COMMITTED && BufferIsPermanent(buffer))
+	{
+		XLogRecPtr	commit_lsn = TransactionIdGetCommitLSN(xid);
+
+		if (XLogNeedsFlush(commit_lsn) &&
+			BufferGetLSNAtomic(buffer) < commit_lsn)
+			return;
+	}
+	tup->t_infomask |= hint;
+	MarkBufferDirtyHint(buffer, true);
+}
+
+XidStatus
+inplace_xid_status(InplaceTupleHeader tup, Buffer buffer)
+{
+	TransactionId xid = tup->t_xid;
+
+	if (tup->t_infomask & (IP_COMMITTED | IP_FROZEN))
+		return XID_COMMITTED;
+	if (tup->t_infomask & IP_ABORTED)
+		return XID_ABORTED;
+	if (TransactionIdIsCurrentTransactionId(xid))
+		return XID_CURRENT;
+	if (TransactionIdIsInProgress(xid))
+		return XID_IN_PROGRESS;
+	if (TransactionIdDidCommit(xid))
+	{
+		if (BufferIsValid(buffer))
+			inplace_set_hint(tup, buffer, IP_COMMITTED, xid);
+		return XID_COMMITTED;
+	}
+	if (BufferIsValid(buffer))
+		inplace_set_hint(tup, buffer, IP_ABORTED, xid);
+	return XID_ABORTED;
+}
+
+CommandId
+inplace_change_cid(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
+				   OffsetNumber off)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoRecord	rec;
+
+	for (;;)
+	{
+		if (hdr.t_infomask & IP_SPECULATIVE)
+			return InvalidCommandId;
+		if (hdr.t_infomask & IP_LOCK_DIRECT)
+			return FirstCommandId;
+		if ((hdr.t_infomask & IP_FRESH) && !(hdr.t_infomask & IP_LOCK_INDIRECT))
+			return HdrGetUndo32(&hdr);
+		UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
+		if (rec.hdr.ur_type != UNDO_LOCK)
+			return rec.hdr.ur_cid;
+		hdr = rec.old;
+	}
+}
+
+int
+inplace_quick_visible(InplaceTupleHeader tup, Snapshot snapshot)
+{
+	uint16		infomask = tup->t_infomask;
+
+	if (infomask & IP_FROZEN)
+		return (infomask & IP_DELETED) ? 0 : 1;
+	if (infomask & IP_COMMITTED)
+	{
+		if (!XidInMVCCSnapshot(tup->t_xid, snapshot))
+			return (infomask & IP_DELETED) ? 0 : 1;
+		return HdrHasUndo(tup) ? -1 : 0;
+	}
+	if ((infomask & IP_ABORTED) && !HdrHasUndo(tup))
+		return 0;
+	return -1;
+}
+
+/*
+ * One walk back along a row's versions.
+ */
+typedef struct VersionWalk
+{
+	Relation	rel;
+	BlockNumber blk;
+	OffsetNumber off;
+	InplaceTupleHeaderData hdr; /* of the version we are at */
+	RowVersion *version;		/* its bytes */
+	int			area;			/* next space[] to write to */
+	TransactionId newer_xid;	/* who replaced this version */
+	CommandId	newer_cid;
+	UndoRecord	rec;
+} VersionWalk;
+
+static void
+walk_start(VersionWalk *w, Relation rel, BlockNumber blk, OffsetNumber off,
+		   InplaceTupleHeader tup, Size itemlen, RowVersion *version)
+{
+	w->rel = rel;
+	w->blk = blk;
+	w->off = off;
+	w->hdr = *tup;
+	w->version = version;
+	w->area = 0;
+	w->newer_xid = InvalidTransactionId;
+	w->newer_cid = InvalidCommandId;
+	version->tuple = tup;
+	version->len = inplace_tuple_len(tup, itemlen);
+	version->owned = false;
+}
+
+/*
+ * Go to the version before; false if there is none (or, with missing_ok, if
+ * its undo is gone).
+ */
+static bool
+walk_back(VersionWalk *w, bool missing_ok)
+{
+	RowVersion *v = w->version;
+	TransactionId xid = w->hdr.t_xid;
+	bool		aborted = (w->hdr.t_infomask & IP_ABORTED) != 0;
+
+	for (;;)
+	{
+		if (!HdrHasUndo(&w->hdr) && !(w->hdr.t_infomask & IP_LOCK_INDIRECT))
+			return false;
+		if (!UndoFetch(w->rel, HdrGetUndo(&w->hdr), w->blk, w->off, &w->hdr,
+					   missing_ok, &w->rec))
+			return false;
+		if (w->rec.hdr.ur_type != UNDO_LOCK)
+			break;
+		/* below the lock is the same version */
+		w->hdr = w->rec.old;
+		if (!HdrHasUndo(&w->hdr))
+			return false;
+	}
+
+	if (w->rec.hdr.ur_type == UNDO_UPDATE)
+	{
+		char	   *dst = v->space[w->area].data;
+		int			len;
+
+		len = delta_apply(w->rec.payload, w->rec.payload_len,
+						  (char *) v->tuple + SizeOfInplaceTupleHeader,
+						  v->len - SizeOfInplaceTupleHeader,
+						  dst + SizeOfInplaceTupleHeader,
+						  BLCKSZ - SizeOfInplaceTupleHeader);
+		if (len < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("undo record %u/%u does not fit row (%u,%u) of relation \"%s\"",
+							UndoPtrBlock(HdrGetUndo(&w->hdr)),
+							UndoPtrOffset(HdrGetUndo(&w->hdr)),
+							w->blk, w->off, RelationGetRelationName(w->rel))));
+		memcpy(dst, &w->rec.old, SizeOfInplaceTupleHeader);
+		v->tuple = (InplaceTupleHeader) dst;
+		v->len = len + SizeOfInplaceTupleHeader;
+		v->owned = true;
+		w->area = 1 - w->area;
+	}
+
+	if (!aborted)
+	{
+		w->newer_xid = xid;
+		w->newer_cid = w->rec.hdr.ur_cid;
+	}
+	w->hdr = w->rec.old;
+	return true;
+}
+
+static void
+walk_info(VersionWalk *w, CommandId cid)
+{
+	RowVersionInfo *vi = &w->version->info;
+
+	vi->xmin = w->hdr.t_xid;
+	vi->tag = w->hdr.t_tag;
+	vi->cmin = cid;
+	if (cid == InvalidCommandId &&
+		(w->hdr.t_infomask & (IP_FRESH | IP_LOCK_BITS | IP_SPECULATIVE)) == IP_FRESH)
+		vi->cmin = HdrGetUndo32(&w->hdr);
+	vi->xmax = w->newer_xid;
+	vi->cmax = w->newer_cid;
+	if (!TransactionIdIsValid(vi->xmax) && HdrIsLocked(&w->hdr))
+	{
+		if (w->hdr.t_infomask & IP_LOCK_DIRECT)
+			vi->xmax = HdrGetUndo32(&w->hdr);
+		else
+		{
+			RowLockers	lockers;
+
+			if (inplace_get_lockers(w->rel, &w->hdr, w->blk, w->off, &lockers))
+				vi->xmax = lockers.xid;
+		}
+	}
+}
+
+static inline XidStatus
+header_status(InplaceTupleHeader hdr)
+{
+	return inplace_xid_status(hdr, InvalidBuffer);
+}
+
+/*
+ * Own change: is it of an earlier command than the snapshot's?
+ */
+static bool
+own_visible(VersionWalk *w, Snapshot snapshot, CommandId *cid)
+{
+	*cid = inplace_change_cid(w->rel, &w->hdr, w->blk, w->off);
+	return *cid != InvalidCommandId && *cid < snapshot->curcid;
+}
+
+/*
+ * Status of the version we are at with regard to an MVCC snapshot.
+ */
+static bool
+mvcc_visible(VersionWalk *w, Snapshot snapshot, Buffer hint_buffer,
+			 InplaceTupleHeader hint_tup, CommandId *cid)
+{
+	TransactionId xid = w->hdr.t_xid;
+	XidStatus	status;
+
+	*cid = InvalidCommandId;
+	if (w->hdr.t_infomask & IP_FROZEN)
+		return true;
+	if (w->hdr.t_infomask & IP_ABORTED)
+		return false;
+	if (!(w->hdr.t_infomask & IP_COMMITTED) &&
+		TransactionIdIsCurrentTransactionId(xid))
+		return own_visible(w, snapshot, cid);
+	if (XidInMVCCSnapshot(xid, snapshot))
+		return false;
+	if (w->hdr.t_infomask & IP_COMMITTED)
+		return true;
+
+	/* not running when the snapshot was taken, so it has ended */
+	if (TransactionIdDidCommit(xid))
+		status = XID_COMMITTED;
+	else
+		status = XID_ABORTED;
+	w->hdr.t_infomask |= (status == XID_COMMITTED) ? IP_COMMITTED : IP_ABORTED;
+	if (hint_tup && BufferIsValid(hint_buffer))
+		inplace_set_hint(hint_tup, hint_buffer,
+						 status == XID_COMMITTED ? IP_COMMITTED : IP_ABORTED,
+						 xid);
+	return status == XID_COMMITTED;
+}
+
+/*
+ * Does this page copy lead into undo that may be gone?  See the file header.
+ */
+static bool
+copy_is_unsafe(InplaceTupleHeader tup, Snapshot snapshot)
+{
+	return TransactionIdPrecedes(tup->t_xid, snapshot->xmin) &&
+		!(tup->t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
+		HdrHasUndo(tup);
+}
+
+static bool
+fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
+		   BlockNumber blk, OffsetNumber off, Snapshot snapshot,
+		   RowVersion *version)
+{
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	bool		serializable = CheckForSerializableConflictOutNeeded(rel, snapshot);
+	bool		first = true;
+	VersionWalk w;
+
+	walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
+	for (;;)
+	{
+		CommandId	cid;
+
+		if (mvcc_visible(&w, snapshot,
+						 buffer_locked ? buffer : InvalidBuffer,
+						 first ? tup : NULL, &cid))
+		{
+			if (w.hdr.t_infomask & IP_DELETED)
+				return false;
+			walk_info(&w, cid);
+			return true;
+		}
+		if (serializable && !(w.hdr.t_infomask & IP_ABORTED))
+			CheckForSerializableConflictOut(rel, w.hdr.t_xid, snapshot);
+		if (!walk_back(&w, false))
+			return false;
+		first = false;
+	}
+}
+
+static bool
+fetch_self(VersionWalk *w, Buffer buffer)
+{
+	for (;;)
+	{
+		switch (header_status(&w->hdr))
+		{
+			case XID_CURRENT:
+			case XID_COMMITTED:
+				if (w->hdr.t_infomask & IP_DELETED)
+					return false;
+				walk_info(w, InvalidCommandId);
+				return true;
+			case XID_IN_PROGRESS:
+				break;
+			case XID_ABORTED:
+				w->hdr.t_infomask |= IP_ABORTED;
+				break;
+		}
+		if (!walk_back(w, false))
+			return false;
+	}
+}
+
+/*
+ * Dirty: an uncommitted change of somebody else is shown, and the caller told
+ * whom to wait for.  Where it is an in-place update or a delete, the row that is
+ * returned is the last committed version (nobody can tell yet which of the two
+ * it will be).
+ */
+static bool
+fetch_dirty(VersionWalk *w, Snapshot snapshot)
+{
+	bool		found_busy = false;
+
+	snapshot->xmin = snapshot->xmax = InvalidTransactionId;
+	snapshot->speculativeToken = 0;
+
+	for (;;)
+	{
+		TransactionId xid = w->hdr.t_xid;
+
+		switch (header_status(&w->hdr))
+		{
+			case XID_CURRENT:
+			case XID_COMMITTED:
+				if (w->hdr.t_infomask & IP_DELETED)
+					return found_busy;
+				walk_info(w, InvalidCommandId);
+				return true;
+			case XID_IN_PROGRESS:
+				if (w->hdr.t_infomask & IP_DELETED)
+				{
+					snapshot->xmax = xid;
+					walk_info(w, InvalidCommandId);
+					return true;
+				}
+				if (!HdrHasUndo(&w->hdr) ||
+					((w->hdr.t_infomask & IP_FRESH) != 0))
+				{
+					/* an insert; or all versions are of this transaction */
+					if (found_busy)
+						snapshot->xmax = InvalidTransactionId;
+					snapshot->xmin = xid;
+					if (w->hdr.t_infomask & IP_SPECULATIVE)
+						snapshot->speculativeToken = HdrGetUndo32(&w->hdr);
+					walk_info(w, InvalidCommandId);
+					return true;
+				}
+				snapshot->xmax = xid;
+				found_busy = true;
+				break;
+			case XID_ABORTED:
+				w->hdr.t_infomask |= IP_ABORTED;
+				break;
+		}
+		if (!walk_back(w, false))
+		{
+			/* an insert of the same transaction under a lock record */
+			if (found_busy)
+			{
+				snapshot->xmin = snapshot->xmax;
+				snapshot->xmax = InvalidTransactionId;
+				walk_info(w, InvalidCommandId);
+			}
+			return found_busy;
+		}
+	}
+}
+
+bool
+inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
+					  Page page, BlockNumber blk, OffsetNumber off,
+					  Snapshot snapshot, RowVersion *version)
+{
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup;
+	VersionWalk w;
+
+	if (!ItemIdIsNormal(lp))
+		return false;
+	tup = (InplaceTupleHeader) PageGetItem(page, lp);
+
+	switch (snapshot->snapshot_type)
+	{
+		case SNAPSHOT_MVCC:
+			if (!buffer_locked && copy_is_unsafe(tup, snapshot))
+			{
+				bool		found;
+
+				LockBuffer(buffer, BUFFER_LOCK_SHARE);
+				page = BufferGetPage(buffer);
+				found = off <= PageGetMaxOffsetNumber(page) &&
+					ItemIdIsNormal(PageGetItemId(page, off)) &&
+					fetch_mvcc(rel, buffer, true, page, blk, off, snapshot,
+							   version);
+				if (found && !version->owned)
+				{
+					memcpy(version->space[0].data, version->tuple, version->len);
+					version->tuple = (InplaceTupleHeader) version->space[0].data;
+					version->owned = true;
+				}
+				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+				return found;
+			}
+			return fetch_mvcc(rel, buffer, buffer_locked, page, blk, off,
+							  snapshot, version);
+
+		case SNAPSHOT_SELF:
+			walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
+			return fetch_self(&w, buffer);
+
+		case SNAPSHOT_ANY:
+			walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
+			walk_info(&w, InvalidCommandId);
+			return true;
+
+		case SNAPSHOT_DIRTY:
+			walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
+			return fetch_dirty(&w, snapshot);
+
+		case SNAPSHOT_NON_VACUUMABLE:
+			{
+				RowState	state;
+				bool		all_visible;
+
+				walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
+				state = inplace_row_state(tup,
+										  buffer_locked ? buffer : InvalidBuffer,
+										  InvalidTransactionId,
+										  snapshot->vistest, &all_visible);
+				walk_info(&w, InvalidCommandId);
+				return state != ROW_DEAD && state != ROW_ABORTED_INSERT;
+			}
+
+		case SNAPSHOT_HISTORIC_MVCC:
+		case SNAPSHOT_TOAST:
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("inplace table \"%s\" cannot be read with this kind of snapshot",
+							RelationGetRelationName(rel)),
+					 errhint("A table that logical decoding reads as a catalog has to use the heap access method.")));
+	}
+	return false;
+}
+
+bool
+inplace_fetch_tagged(Relation rel, Buffer buffer, Page page, BlockNumber blk,
+					 OffsetNumber off, int tag, RowVersion *version)
+{
+	ItemId		lp = PageGetItemId(page, off);
+	VersionWalk w;
+
+	if (tag == INPLACE_TAG_FIRST)
+		tag = 0;
+	if (!ItemIdIsNormal(lp))
+		return false;
+
+	walk_start(&w, rel, blk, off,
+			   (InplaceTupleHeader) PageGetItem(page, lp),
+			   ItemIdGetLength(lp), version);
+	for (;;)
+	{
+		XidStatus	status = header_status(&w.hdr);
+
+		/*
+		 * A delete does not make a version of its own: the tag is that of the
+		 * version deleted, and the walk's next step is to that one.
+		 */
+		if (w.hdr.t_tag == tag && !(w.hdr.t_infomask & IP_DELETED))
+		{
+			walk_info(&w, InvalidCommandId);
+			return true;
+		}
+		if (status == XID_ABORTED)
+			w.hdr.t_infomask |= IP_ABORTED;
+
+		/* undo of what others committed may be gone: missing_ok */
+		if (!walk_back(&w, status == XID_COMMITTED))
+			return false;
+	}
+}
+
+RowState
+inplace_row_state(InplaceTupleHeader tup, Buffer buffer,
+				  TransactionId oldest_xmin, GlobalVisState *vistest,
+				  bool *all_visible)
+{
+	bool		gone;
+
+	*all_visible = false;
+	switch (inplace_xid_status(tup, buffer))
+	{
+		case XID_ABORTED:
+			if ((tup->t_infomask & (IP_FRESH | IP_SPECULATIVE)) &&
+				!(tup->t_infomask & IP_LOCK_INDIRECT))
+				return ROW_ABORTED_INSERT;
+			return ROW_ABORTED_CHANGE;
+
+		case XID_CURRENT:
+		case XID_IN_PROGRESS:
+			if (tup->t_infomask & IP_DELETED)
+				return ROW_DELETE_IN_PROGRESS;
+			if (tup->t_infomask & (IP_FRESH | IP_SPECULATIVE))
+				return ROW_INSERT_IN_PROGRESS;
+			return ROW_UPDATE_IN_PROGRESS;
+
+		case XID_COMMITTED:
+			break;
+	}
+
+	if (tup->t_infomask & IP_FROZEN)
+		gone = true;
+	else if (TransactionIdIsValid(oldest_xmin) &&
+			 TransactionIdPrecedes(tup->t_xid, oldest_xmin))
+		gone = true;
+	else
+		gone = vistest && GlobalVisTestIsRemovableXid(vistest, tup->t_xid);
+
+	if (tup->t_infomask & IP_DELETED)
+		return gone ? ROW_DEAD : ROW_RECENTLY_DEAD;
+	*all_visible = gone;
+	return ROW_LIVE;
+}

@@ -1,0 +1,240 @@
+/*-------------------------------------------------------------------------
+ *
+ * record.c
+ *	  Undo pages and records: building, parsing, fetching.
+ *
+ * A record is written once, as part of the change it undoes, and never
+ * changed.  Its readers check that it is the one they were led to (row, and
+ * the transaction that the newer header names), so that a pointer gone wrong
+ * is an error and not a wrong row.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "undo/undo.h"
+
+void
+UndoPageInit(Page page)
+{
+	UndoPageSpecial *special;
+
+	PageInit(page, BLCKSZ, sizeof(UndoPageSpecial));
+	special = UndoPageGetSpecial(page);
+	special->magic = UNDO_PAGE_MAGIC;
+	special->version = INPLACE_FORMAT_VERSION;
+}
+
+void
+UndoPagePut(Page page, uint16 offset, const char *rec, Size len)
+{
+	PageHeader	ph = (PageHeader) page;
+
+	Assert(offset >= SizeOfPageHeaderData);
+	Assert(offset + len <= ph->pd_special);
+	memcpy((char *) page + offset, rec, len);
+	if (ph->pd_lower < offset + len)
+		ph->pd_lower = offset + len;
+	ph->pd_upper = ph->pd_special;
+}
+
+/*
+ * The part of an old header worth keeping: padding is a matter of the page,
+ * and locks are taken off by whoever builds the record.
+ */
+static InplaceTupleHeaderData
+strip_header(const InplaceTupleHeaderData *hdr)
+{
+	InplaceTupleHeaderData h = *hdr;
+
+	h.t_infomask &= ~(IP_PADDED | IP_LOCK_BITS | IP_ABORTED);
+	return h;
+}
+
+/*
+ * Can "old" be told from "newer" and its xid alone?  Fills the flags that say
+ * how.
+ */
+static bool
+relative_flags(const InplaceTupleHeaderData *old,
+			   const InplaceTupleHeaderData *newer, uint8 *flags)
+{
+	if (old->t_natts != newer->t_natts ||
+		(old->t_infomask & IP_STALE) != (newer->t_infomask & IP_STALE) ||
+		(old->t_infomask & IP_DELETE_BITS) != 0)
+		return false;
+	*flags = UR_RELATIVE_HEADER;
+	if (old->t_infomask & IP_FROZEN)
+		*flags |= UR_FROZEN;
+	if (newer->t_tag == old->t_tag)
+		*flags |= UR_TAG_SAME;
+	else if (newer->t_tag != NextTag(old->t_tag))
+		return false;
+	else if (old->t_tag == 0)
+		*flags |= UR_TAG_ZERO;
+	else if (old->t_tag == INPLACE_MAX_TAG)
+		*flags |= UR_TAG_WRAPPED;
+	return true;
+}
+
+Size
+UndoBuild(char *dst, UndoRecordType type, TransactionId xid, CommandId cid,
+		  Oid spc, Oid rel, BlockNumber block, OffsetNumber off,
+		  const InplaceTupleHeaderData *old,
+		  const InplaceTupleHeaderData *newer, bool relative_ok,
+		  const char *payload, Size payload_len)
+{
+	UndoRecordHeader hdr;
+	uint8		flags = 0;
+	char	   *p = dst + SizeOfUndoRecordHeader;
+
+	if (!relative_ok || !relative_flags(old, newer, &flags))
+		flags = 0;
+
+	if (flags & UR_RELATIVE_HEADER)
+	{
+		memcpy(p, &old->t_xid, sizeof(TransactionId));
+		p += sizeof(TransactionId);
+	}
+	else
+	{
+		InplaceTupleHeaderData h = strip_header(old);
+
+		memcpy(p, &h, SizeOfInplaceTupleHeader);
+		p += SizeOfInplaceTupleHeader;
+	}
+	memcpy(p, payload, payload_len);
+	p += payload_len;
+
+	hdr.ur_len = p - dst;
+	hdr.ur_type = type;
+	hdr.ur_flags = flags;
+	hdr.ur_xid = xid;
+	hdr.ur_cid = cid;
+	hdr.ur_spc = spc;
+	hdr.ur_rel = rel;
+	hdr.ur_block = block;
+	hdr.ur_off = off;
+	memcpy(dst, &hdr, SizeOfUndoRecordHeader);
+	return p - dst;
+}
+
+bool
+UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
+		  UndoRecord *rec)
+{
+	const char *p = raw + SizeOfUndoRecordHeader;
+	Size		oldlen;
+
+	if (maxlen < SizeOfUndoRecordHeader + sizeof(TransactionId))
+		return false;
+	memcpy(&rec->hdr, raw, SizeOfUndoRecordHeader);
+	oldlen = (rec->hdr.ur_flags & UR_RELATIVE_HEADER) ?
+		sizeof(TransactionId) : SizeOfInplaceTupleHeader;
+	if (rec->hdr.ur_len > maxlen ||
+		rec->hdr.ur_len < SizeOfUndoRecordHeader + oldlen ||
+		rec->hdr.ur_type < UNDO_UPDATE || rec->hdr.ur_type > UNDO_LOCK)
+		return false;
+
+	if (rec->hdr.ur_flags & UR_RELATIVE_HEADER)
+	{
+		uint8		flags = rec->hdr.ur_flags;
+
+		memset(&rec->old, 0, SizeOfInplaceTupleHeader);
+		memcpy(&rec->old.t_xid, p, sizeof(TransactionId));
+		rec->old.t_infomask = IP_FRESH | IP_COMMITTED;
+		if (flags & UR_FROZEN)
+			rec->old.t_infomask |= IP_FROZEN;
+		if (newer)
+		{
+			rec->old.t_infomask |= newer->t_infomask & IP_STALE;
+			rec->old.t_natts = newer->t_natts;
+			rec->old.t_tag = (flags & UR_TAG_SAME) ? newer->t_tag :
+				(flags & UR_TAG_ZERO) ? 0 :
+				(flags & UR_TAG_WRAPPED) ? INPLACE_MAX_TAG :
+				newer->t_tag - 1;
+		}
+	}
+	else
+		memcpy(&rec->old, p, SizeOfInplaceTupleHeader);
+
+	p += oldlen;
+	rec->payload_len = rec->hdr.ur_len - SizeOfUndoRecordHeader - oldlen;
+	memcpy(rec->data, p, rec->payload_len);
+	rec->payload = rec->data;
+
+	switch ((UndoRecordType) rec->hdr.ur_type)
+	{
+		case UNDO_MOVE:
+			return rec->payload_len == sizeof(BlockNumber) + sizeof(OffsetNumber);
+		case UNDO_LOCK:
+			return rec->payload_len == sizeof(uint32);
+		default:
+			return true;
+	}
+}
+
+static void
+report_bad_undo(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
+				const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("row (%u,%u) of relation \"%s\" leads to undo record %u/%u, which %s",
+					block, off, RelationGetRelationName(rel),
+					UndoPtrBlock(ptr), UndoPtrOffset(ptr), what)));
+}
+
+bool
+UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
+		  const InplaceTupleHeaderData *newer, bool missing_ok,
+		  UndoRecord *rec)
+{
+	Buffer		buffer;
+	Page		page;
+	PageHeader	ph;
+	uint16		start = UndoPtrOffset(ptr);
+	const char *problem = NULL;
+
+	if (UndoPtrBlock(ptr) == UNDO_META_BLOCK || start < SizeOfPageHeaderData)
+	{
+		if (missing_ok)
+			return false;
+		report_bad_undo(rel, ptr, block, off, "is not possible");
+	}
+
+	buffer = UndoReadBuffer(rel, ptr, missing_ok);
+	if (!BufferIsValid(buffer))
+	{
+		if (missing_ok)
+			return false;
+		report_bad_undo(rel, ptr, block, off, "does not exist");
+	}
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	ph = (PageHeader) page;
+
+	if (PageIsNew(page) || PageGetSpecialSize(page) != MAXALIGN(sizeof(UndoPageSpecial)) ||
+		UndoPageGetSpecial(page)->magic != UNDO_PAGE_MAGIC)
+		problem = "is not on an undo page";
+	else if (start >= ph->pd_lower ||
+			 !UndoParse((char *) page + start, ph->pd_lower - start, newer, rec))
+		problem = "is not an undo record";
+	else if (rec->hdr.ur_block != block || rec->hdr.ur_off != off)
+		problem = "belongs to another row";
+	else if (newer &&
+			 (rec->hdr.ur_type == UNDO_LOCK ?
+			  rec->old.t_xid != newer->t_xid :
+			  rec->hdr.ur_xid != newer->t_xid))
+		problem = "belongs to another transaction";
+
+	UnlockReleaseBuffer(buffer);
+
+	if (problem)
+	{
+		if (missing_ok)
+			return false;
+		report_bad_undo(rel, ptr, block, off, problem);
+	}
+	return true;
+}

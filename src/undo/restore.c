@@ -1,0 +1,164 @@
+/*-------------------------------------------------------------------------
+ *
+ * restore.c
+ *	  Rollback of one row, on its page.
+ *
+ * An aborted change stays on its page until somebody needs the row changed,
+ * prunes the page, or the undo worker comes by.  Readers do without: they
+ * follow the undo.  Nothing here depends on who does it or when, or on whether
+ * the transaction rolled back, was killed, or died with the server.
+ *
+ * The room is there: an item's length is never cut below what the versions
+ * of a transaction in progress may need (tuple.h).
+ *
+ * Lockers of the row that are still alive (FOR KEY SHARE beside the aborted
+ * update) keep their lock on the version that comes back.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "table/rowcheck.h"
+#include "undo/delta.h"
+#include "undo/undo.h"
+#include "wal/wal.h"
+
+/* an insert that did not happen */
+static void
+kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
+{
+	START_CRIT_SECTION();
+	inplace_page_apply_prune(BufferGetPage(buffer), &off, 1, NULL, 0, NULL, 0);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+		inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,
+						  NULL, 0, NULL, 0);
+	END_CRIT_SECTION();
+}
+
+/*
+ * Make the row as it was before the change that the undo record describes.
+ */
+static void
+restore_version(Relation rel, Buffer buffer, OffsetNumber off,
+				const RowCheck *rc, const UndoRecord *rec)
+{
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+	Page		page = BufferGetPage(buffer);
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	Size		tuplen = inplace_tuple_len(tup, ItemIdGetLength(lp));
+	InplaceTupleHeader old = palloc(BLCKSZ);
+	Size		oldlen = tuplen;
+	RowCheck	oldrc = *rc;
+	char		undo[UNDO_LOCK_RECORD_SIZE];
+	Size		undo_len = 0;
+	UndoInsert	ui;
+	TransactionId locker;
+	bool		multi;
+	LockTupleMode mode;
+
+	if (rec->hdr.ur_type == UNDO_UPDATE)
+	{
+		int			len;
+
+		len = delta_apply(rec->payload, rec->payload_len,
+						  (char *) tup + SizeOfInplaceTupleHeader,
+						  tuplen - SizeOfInplaceTupleHeader,
+						  (char *) old + SizeOfInplaceTupleHeader,
+						  ItemIdGetLength(lp) - SizeOfInplaceTupleHeader);
+		if (len < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("undo does not fit row (%u,%u) of relation \"%s\"",
+							blk, off, RelationGetRelationName(rel))));
+		oldlen = len + SizeOfInplaceTupleHeader;
+	}
+	else
+		memcpy(old, tup, tuplen);
+	*old = rec->old;
+
+	if (inplace_compute_lockers(rc, InvalidTransactionId, LockTupleKeyShare,
+								&locker, &multi, &mode))
+	{
+		oldrc.base = rec->old;
+		oldrc.status = inplace_xid_status(&oldrc.base, InvalidBuffer);
+		if (oldrc.status != XID_ABORTED &&
+			inplace_nothing_older(rel, &oldrc.base, oldrc.status))
+			inplace_header_lock_direct(old, locker, multi, mode);
+		else
+		{
+			undo_len = inplace_build_lock_undo(undo, rel, blk, off, &rec->old,
+											   locker);
+			UndoPrepare(rel, undo_len, inplace_undo_newest(&oldrc), &ui);
+			inplace_header_lock_indirect(old, ui.ptr, multi, mode);
+		}
+	}
+
+	START_CRIT_SECTION();
+	if (!inplace_page_replace(page, off, old, oldlen, true))
+		elog(PANIC, "no room to restore row (%u,%u) of relation \"%s\"",
+			 blk, off, RelationGetRelationName(rel));
+	MarkBufferDirty(buffer);
+	if (undo_len > 0)
+		UndoAppend(&ui, undo, undo_len);
+	inplace_log_replace(rel, buffer, XLOG_IP_RESTORE, off, old, oldlen,
+						undo_len > 0 ? &ui : NULL, undo, undo_len);
+	END_CRIT_SECTION();
+
+	if (undo_len > 0)
+		UndoRelease(&ui);
+	pfree(old);
+}
+
+bool
+InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
+{
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+	Page		page = BufferGetPage(buffer);
+	bool		changed = false;
+	UndoRecord *rec = palloc(sizeof(UndoRecord));
+
+	for (;;)
+	{
+		InplaceTupleHeader tup;
+		RowCheck	rc;
+
+		if (!ItemIdIsNormal(PageGetItemId(page, off)))
+			break;
+		tup = PageGetTupleAt(page, off);
+		if (inplace_xid_status(tup, buffer) != XID_ABORTED)
+			break;
+		memset(&rc, 0, sizeof(rc));
+		rc.locked = inplace_get_lockers(rel, tup, blk, off, &rc.lockers);
+		rc.base = rc.lockers.base;
+		changed = true;
+
+		if (rc.base.t_infomask & (IP_FRESH | IP_SPECULATIVE))
+		{
+			kill_aborted_insert(rel, buffer, off);
+			break;
+		}
+		UndoFetch(rel, HdrGetUndo(&rc.base), blk, off, &rc.base, false, rec);
+		restore_version(rel, buffer, off, &rc, rec);
+	}
+
+	pfree(rec);
+	return changed;
+}
+
+bool
+InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
+{
+	Buffer		buffer;
+	Page		page;
+	bool		changed = false;
+
+	buffer = ReadBuffer(rel, block);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page) && off <= PageGetMaxOffsetNumber(page))
+		changed = InplaceRestoreRow(rel, buffer, off);
+	UnlockReleaseBuffer(buffer);
+	return changed;
+}

@@ -1,0 +1,186 @@
+/*-------------------------------------------------------------------------
+ *
+ * space.h
+ *	  The inside of undo's space management, shared by space.c, discard.c,
+ *	  worker.c, temp.c, undoam.c and the views.  See space.c for the
+ *	  invariants and the lock order.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_UNDO_SPACE_H
+#define INPLACE_UNDO_SPACE_H
+
+#include "inplace.h"
+#include "port/atomics.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+#include "undo/undo.h"
+#include "utils/timestamp.h"
+
+typedef enum UndoKind
+{
+	UNDO_LOGGED,
+	UNDO_UNLOGGED,
+	UNDO_TEMP
+} UndoKind;
+
+#define UNDO_SHARED_KINDS	2	/* UNDO_TEMP has no shared state */
+
+#define INPLACE_SCHEMA			"inplace"
+#define UNDO_LOGGED_NAME		"undo_log"
+#define UNDO_UNLOGGED_NAME		"undo_log_unlogged"
+
+/*
+ * UndoExtent.state: one of these ...
+ */
+#define EXT_FREE		0x00	/* may be taken from its start */
+#define EXT_PARTIAL		0x01	/* nobody's; may be taken to append to it */
+#define EXT_FULL		0x02	/* nobody's; waits for being discarded */
+#define EXT_OWNED		0x03	/* written by a transaction still open */
+#define EXT_DISCARD		0x04	/* the worker is about to make it free */
+#define EXT_STATE_MASK	0x0F
+/* ... and these flags */
+#define EXT_NEEDS_SCAN	0x10	/* aborted changes may be in it */
+#define EXT_DIRTY		0x20	/* ... since the worker last began to look */
+#define EXT_WAIT		0x40	/* scanning it again makes sense only once
+								 * newest_xid has passed the horizon */
+
+typedef struct UndoExtent
+{
+	pg_atomic_uint32 state;
+	pg_atomic_uint32 newest_xid;	/* newest xid that makes it needed */
+	uint16		fill;			/* pages begun; set by the owner only */
+	uint16		scanned;		/* pages that never need a scan again; set by
+								 * the worker only */
+} UndoExtent;
+
+#define UNDO_CHUNK_EXTENTS	128
+#define UNDO_RECENT			64
+
+typedef struct UndoSpace
+{
+	LWLockPadded lock;
+	LWLockPadded extend_lock;
+	bool		in_use;
+	bool		built;
+	UndoKind	kind;
+	RelFileLocator locator;
+	uint32		nextents;		/* extents [0, nextents) exist */
+	uint32		nchunks;
+	uint32		first_free;		/* no extent below is EXT_FREE */
+	volatile int worker_pid;	/* who discards here, or 0 */
+	TransactionId horizon;		/* that of the last discard, for the view */
+	pg_atomic_uint32 retreat;	/* partial extents from here up are left
+								 * alone, so that the file can shrink */
+	pg_atomic_uint32 taken;		/* counts extents taken from free ones */
+	pg_atomic_uint64 rows_restored;
+	pg_atomic_uint32 recent[UNDO_RECENT];	/* hints: partial extents */
+	uint16		chunks[FLEXIBLE_ARRAY_MEMBER];	/* into the pool */
+} UndoSpace;
+
+#define UNDO_MAX_SPACES		256
+#define UNDO_MAX_WORKERS	16
+#define UNDO_MAX_DETACHED	32
+
+/* a database's worker, or the intention to start it */
+typedef struct UndoWorkerSlot
+{
+	Oid			dboid;			/* InvalidOid: slot is free */
+	int			pid;			/* 0: not up yet */
+	bool		stop;			/* asked to leave */
+	Latch	   *latch;			/* when up */
+} UndoWorkerSlot;
+
+typedef struct UndoDetached
+{
+	Oid			dboid;
+	TimestampTz until;			/* no worker before that time */
+} UndoDetached;
+
+typedef struct UndoShared
+{
+	LWLockPadded directory;		/* slots of spaces */
+	LWLockPadded workers_lock;	/* workers, detached */
+	slock_t		pool_lock;		/* the free chunks, nothing else */
+	int			nspaces;
+	uint32		pool_chunks;
+	uint32		pool_nfree;
+	Latch	   *volatile launcher_latch;
+	volatile bool yield;		/* databases wait for a worker */
+	UndoWorkerSlot workers[UNDO_MAX_WORKERS];
+	UndoDetached detached[UNDO_MAX_DETACHED];
+} UndoShared;
+
+extern UndoShared *undo_shared;
+
+/* GUCs */
+extern int	inplace_undo_worker_delay;
+extern int	inplace_max_undo_workers;
+
+/* space.c */
+extern UndoKind UndoKindOf(Relation rel);
+extern UndoSpace *UndoSpaceLock(UndoKind kind, LWLockMode mode);
+extern void UndoSpaceUnlock(UndoSpace *sp);
+extern UndoSpace *UndoSpaceAt(int i);
+extern UndoExtent *UndoExtentAt(UndoSpace *sp, uint32 n);
+extern uint32 UndoSpaceCut(UndoSpace *sp, uint32 keep);
+extern void UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep);
+extern void UndoExtentAdvanceXid(UndoExtent *ext, TransactionId xid);
+
+static inline BlockNumber
+UndoExtentStart(uint32 n)
+{
+	return (BlockNumber) n * UNDO_EXTENT_BLOCKS + 1;
+}
+
+/* undorel.c */
+extern Oid	UndoRelid(UndoKind kind);
+extern Relation UndoRelGet(UndoKind kind, bool missing_ok);
+extern Relation UndoRelInit(RelationData *rd, FormData_pg_class *form,
+							const RelFileLocator *locator, char persistence);
+extern void UndoCheckMetaPage(Relation undorel);
+
+/* temp.c */
+extern void UndoTempPrepare(Relation rel, Size len, UndoInsert *ui);
+extern void UndoTempAppended(UndoInsert *ui);
+extern Buffer UndoTempReadBuffer(UndoPtr ptr, bool missing_ok);
+extern void UndoTempPreCommit(void);
+extern void UndoTempAtCommit(void);
+extern void UndoTempAtAbort(void);
+extern void UndoTempSubCommit(int level);
+extern void UndoTempSubAbort(int level);
+extern int64 UndoTempSizeBytes(void);
+extern int64 UndoTempUsedBytes(void);
+
+/* discard.c */
+typedef enum UndoXidFate
+{
+	UNDO_XID_RUNNING,
+	UNDO_XID_ABORTED,
+	UNDO_XID_DONE				/* committed, or too old to matter */
+} UndoXidFate;
+
+typedef enum UndoScanResult
+{
+	UNDO_SCAN_DONE,				/* nothing left to restore */
+	UNDO_SCAN_LATER,			/* something was locked: try again soon */
+	UNDO_SCAN_WAIT				/* a transaction has to end first */
+} UndoScanResult;
+
+/* called for each aborted change found on a page */
+typedef UndoScanResult (*UndoRestoreCallback) (const UndoRecordHeader *hdr,
+											   void *arg);
+
+extern UndoScanResult UndoScanPage(Page page, BlockNumber blk,
+								   UndoRestoreCallback restore, void *arg);
+extern bool UndoDiscardTick(bool *in_use);
+
+/* worker.c */
+extern bool UndoWorkerShouldStop(void);
+extern PGDLLEXPORT void InplaceUndoLauncherMain(Datum arg);
+extern PGDLLEXPORT void InplaceUndoWorkerMain(Datum arg);
+extern void UndoWorkersShmemInit(void);
+extern void UndoWorkerReattachDatabase(Oid dboid);
+
+#endif							/* INPLACE_UNDO_SPACE_H */

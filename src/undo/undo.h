@@ -1,0 +1,201 @@
+/*-------------------------------------------------------------------------
+ *
+ * undo.h
+ *	  Undo: the older versions of rows.
+ *
+ * Spaces
+ *	  There are three: that of permanent tables (relation inplace.undo of the
+ *	  database, WAL-logged), that of unlogged tables (relation
+ *	  inplace.undo_unlogged, emptied by a crash as they are), and that of
+ *	  temporary tables (a temporary file of the session, in local buffers).
+ *	  All have the same pages and records.
+ *
+ * Pages
+ *	  Standard page header; records are appended upward from
+ *	  SizeOfPageHeaderData, pd_lower is the end of the last one; an 8-byte
+ *	  special area with magic and version.  A record never spans pages, is
+ *	  never moved, and is changed by nobody.  Block 0 is the meta page.
+ *
+ * Extents
+ *	  Space is handed out in extents of UNDO_EXTENT_BLOCKS blocks; block 1 is
+ *	  the first of extent 0.  An extent has one writer at a time.  For each
+ *	  extent shared memory has the newest xid that can still make a snapshot
+ *	  want one of its records, and whether some of its changes may be aborted
+ *	  and not restored yet.
+ *
+ * Lock order
+ *	  data pages (lower block first) -> visibility map page -> undo page ->
+ *	  the undo space's LWLock.  Whoever holds an undo page's lock takes no
+ *	  data page lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_UNDO_H
+#define INPLACE_UNDO_H
+
+#include "inplace.h"
+#include "table/tuple.h"
+
+typedef enum UndoRecordType
+{
+	UNDO_UPDATE = 1,			/* in-place update: delta back to the old row */
+	UNDO_DELETE,				/* delete: the row is still on the page */
+	UNDO_MOVE,					/* delete by an update; payload: new TID */
+	UNDO_LOCK					/* row lock; payload: UndoLockPayload */
+} UndoRecordType;
+
+/* ur_flags */
+#define UR_RELATIVE_HEADER	0x01	/* payload starts with UndoRelativeHeader,
+									 * not with the whole old header */
+#define UR_TAG_WRAPPED		0x02	/* ... whose tag was INPLACE_MAX_TAG */
+#define UR_TAG_ZERO			0x04	/* ... whose tag was 0 */
+#define UR_TAG_SAME			0x08	/* ... whose tag was the newer one's */
+#define UR_FROZEN			0x10	/* ... which was frozen */
+
+typedef struct UndoRecordHeader
+{
+	uint16		ur_len;			/* whole record */
+	uint8		ur_type;
+	uint8		ur_flags;
+	TransactionId ur_xid;		/* who made the change */
+	CommandId	ur_cid;			/* and in which command */
+	Oid			ur_spc;			/* tablespace and relfilenumber of the table */
+	Oid			ur_rel;
+	BlockNumber ur_block;
+	OffsetNumber ur_off;
+} pg_attribute_packed() UndoRecordHeader;
+
+#define SizeOfUndoRecordHeader	sizeof(UndoRecordHeader)	/* 30 */
+
+/*
+ * After the header: the old tuple header (15 bytes), or with
+ * UR_RELATIVE_HEADER only the old xid (4 bytes): the old version was
+ * committed and nobody needs one older than it (so it counts as FRESH);
+ * attribute count and flags are those of the newer version, and the tag is one
+ * less.
+ * Then, by type:
+ *	UNDO_UPDATE	 the backward delta (see delta.h), to the end of the record
+ *	UNDO_MOVE	 BlockNumber, OffsetNumber of the new row (6 bytes)
+ *	UNDO_LOCK	 uint32 xid or multixact; the new header's IP_LOCK_MULTI says
+ *				 which.  Here ur_xid is the backend's own xid, and the old
+ *				 header never has lock bits: locks do not stack.
+ */
+typedef struct UndoRecord
+{
+	UndoRecordHeader hdr;
+	InplaceTupleHeaderData old; /* completed */
+	const char *payload;		/* what follows the old header */
+	Size		payload_len;
+	char		data[BLCKSZ];
+} UndoRecord;
+
+#define UNDO_MAX_RECORD \
+	(BLCKSZ - SizeOfPageHeaderData - MAXALIGN(sizeof(UndoPageSpecial)))
+
+typedef struct UndoPageSpecial
+{
+	uint32		magic;
+	uint32		version;
+} UndoPageSpecial;
+
+#define UNDO_PAGE_MAGIC		0x1D0C0DE5
+#define UNDO_META_BLOCK		0
+#define UNDO_EXTENT_BLOCKS	32
+
+#define UndoPageGetSpecial(page) ((UndoPageSpecial *) PageGetSpecialPointer(page))
+
+/*
+ * Writing.  UndoPrepare finds room for a record of len bytes in the space
+ * that belongs to rel, may extend the undo relation (so outside any critical
+ * section; a data page's lock may be held), pins and exclusively locks the
+ * page, and notes in shared memory that newest_xid and GetCurrentTransactionId
+ * have a record there.  In the critical section UndoAppend puts the record on
+ * the page and marks the buffer dirty, UndoRegister registers the buffer for
+ * the WAL record, UndoSetLSN sets the page's LSN.  UndoRelease unlocks it.
+ */
+typedef struct UndoInsert
+{
+	Buffer		buffer;
+	UndoPtr		ptr;			/* where the record goes */
+	bool		init;			/* first record of its page */
+	bool		needs_wal;		/* false for unlogged and temporary */
+} UndoInsert;
+
+extern void UndoPrepare(Relation rel, Size len, TransactionId newest_xid,
+						UndoInsert *ui);
+extern void UndoAppend(UndoInsert *ui, const char *rec, Size len);
+extern void UndoRegister(UndoInsert *ui, uint8 block_id);
+extern void UndoSetLSN(UndoInsert *ui, XLogRecPtr lsn);
+extern void UndoRelease(UndoInsert *ui);
+
+/* page-level work shared with redo (record.c) */
+extern void UndoPageInit(Page page);
+extern void UndoPagePut(Page page, uint16 offset, const char *rec, Size len);
+
+/*
+ * Build a record in dst (room for UNDO_MAX_RECORD); returns its length.
+ * "newer" is the header the row will have, to see if the relative form fits;
+ * relative_ok says that nobody needs anything older than "old".
+ */
+extern Size UndoBuild(char *dst, UndoRecordType type, TransactionId xid,
+					  CommandId cid, Oid spc, Oid rel,
+					  BlockNumber block, OffsetNumber off,
+					  const InplaceTupleHeaderData *old,
+					  const InplaceTupleHeaderData *newer, bool relative_ok,
+					  const char *payload, Size payload_len);
+
+/*
+ * Reading.  UndoFetch copies and checks the record at ptr, which must be one
+ * of (block, off) of rel; newer is the header that leads there (completes a
+ * relative header).  A record that is not there, or is another row's, is
+ * corruption: ereport(ERROR, ERRCODE_DATA_CORRUPTED) with relation, block and
+ * offset; with missing_ok, false is returned instead.  missing_ok is for
+ * those who may hold a pointer to undo that was given back (lock records):
+ * it is safe against reuse and truncation going on at the same time.
+ */
+extern bool UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block,
+					  OffsetNumber off, const InplaceTupleHeaderData *newer,
+					  bool missing_ok, UndoRecord *rec);
+
+/* record.c: parse a raw record image; returns false if it makes no sense */
+extern bool UndoParse(const char *raw, Size maxlen,
+					  const InplaceTupleHeaderData *newer, UndoRecord *rec);
+
+/*
+ * space.c: shared memory.
+ */
+extern Size UndoShmemSize(void);
+extern void UndoShmemInit(void);
+extern void UndoRegisterCallbacks(void);	/* xact and subxact, per backend */
+
+/*
+ * The raw page access that UndoFetch builds on: pins the undo page of ptr in
+ * rel's space, or returns InvalidBuffer if missing_ok and that extent is free
+ * or beyond the end.
+ */
+extern Buffer UndoReadBuffer(Relation rel, UndoPtr ptr, bool missing_ok);
+
+/* bytes now allocated (file size) and in use by extents, of this database */
+extern int64 UndoSizeBytes(void);
+
+/* worker.c */
+extern void UndoWorkerRegister(void);	/* at preload: the launcher */
+extern void UndoWorkerWakeup(void);
+extern void UndoWorkerDetachDatabase(Oid dboid);
+
+/*
+ * restore.c: bring back the version before an aborted change, on the page.
+ *
+ * InplaceRestoreRow: buffer is exclusively locked, its visibility map page
+ * pinned if the page is all-visible (an aborted change is never there on an
+ * all-visible page, so this does not arise).  Restores the row at off until
+ * its newest version is not aborted; an aborted insert becomes LP_DEAD.
+ * Returns true if it changed anything.
+ *
+ * InplaceRestoreTid: for the worker and for tests: locks the page itself and
+ * restores the row if its newest version is an aborted change (by anybody).
+ */
+extern bool InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off);
+extern bool InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off);
+
+#endif							/* INPLACE_UNDO_H */

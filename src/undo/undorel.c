@@ -1,0 +1,192 @@
+/*-------------------------------------------------------------------------
+ *
+ * undorel.c
+ *	  Finding the undo relations, and access to them without opening them.
+ *
+ * An update must not pay for opening a second relation, and it asks for undo
+ * while it holds a data page's lock, when no heavyweight lock may be waited
+ * for.  So each backend keeps, for each kind, an imitation of a relcache
+ * entry that is good enough for the buffer manager, made from the pg_class
+ * row.  A relcache invalidation of that relation makes it be looked up
+ * again.
+ *
+ * No lock on the undo relation protects its users.  What does is that it
+ * cannot be dropped but with the extension, which drops the access method
+ * and so needs every inplace table's exclusive lock first.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_tablespace.h"
+#include "undo/space.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+typedef struct UndoRel
+{
+	bool		valid;
+	Oid			relid;
+	RelationData rd;
+	FormData_pg_class form;
+} UndoRel;
+
+/* static, since smgr may keep pointers into it for the backend's life */
+static UndoRel undo_rels[UNDO_SHARED_KINDS];
+static bool inval_registered = false;
+
+static void
+UndoRelInvalidate(Datum arg, Oid relid)
+{
+	for (int i = 0; i < UNDO_SHARED_KINDS; i++)
+		if (!OidIsValid(relid) || undo_rels[i].relid == relid)
+			undo_rels[i].valid = false;
+}
+
+/*
+ * OID of the undo relation of a shared kind, or InvalidOid.
+ */
+Oid
+UndoRelid(UndoKind kind)
+{
+	Oid			nspoid = get_namespace_oid(INPLACE_SCHEMA, true);
+
+	if (!OidIsValid(nspoid))
+		return InvalidOid;
+	return get_relname_relid(kind == UNDO_LOGGED ?
+							 UNDO_LOGGED_NAME : UNDO_UNLOGGED_NAME, nspoid);
+}
+
+/*
+ * Make *rd an entry that the buffer manager takes for a relation with that
+ * storage.  It is never in the relcache, not counted and not locked.
+ */
+Relation
+UndoRelInit(RelationData *rd, FormData_pg_class *form,
+			const RelFileLocator *locator, char persistence)
+{
+	memset(rd, 0, sizeof(RelationData));
+	memset(form, 0, sizeof(FormData_pg_class));
+	RelLocator(rd) = *locator;
+	rd->rd_backend = InvalidBackendId;
+	rd->rd_refcnt = 1;
+	rd->rd_isvalid = true;
+	rd->rd_rel = form;
+	form->relkind = RELKIND_RELATION;
+	form->relpersistence = persistence;
+	form->relfilenode = LocatorRel(*locator);
+	if (persistence == RELPERSISTENCE_TEMP)
+	{
+		rd->rd_backend = MyTempBackend;
+		rd->rd_islocaltemp = true;
+		namestrcpy(&form->relname, "inplace temporary undo");
+	}
+	return rd;
+}
+
+static bool
+UndoRelLookup(UndoRel *ur, UndoKind kind)
+{
+	HeapTuple	tuple;
+	Form_pg_class form;
+	RelFileLocator locator;
+	Oid			relid;
+
+	if (!inval_registered)
+	{
+		CacheRegisterRelcacheCallback(UndoRelInvalidate, (Datum) 0);
+		inval_registered = true;
+	}
+
+	relid = UndoRelid(kind);
+	if (!OidIsValid(relid))
+		return false;
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	LocatorSpc(locator) = OidIsValid(form->reltablespace) ?
+		form->reltablespace : MyDatabaseTableSpace;
+	LocatorDb(locator) = MyDatabaseId;
+	LocatorRel(locator) = form->relfilenode;
+
+	if (ur->relid != relid ||
+		!RelFileLocatorEquals(RelLocator(&ur->rd), locator))
+	{
+		if (ur->rd.rd_smgr != NULL)
+			RelationCloseSmgr(&ur->rd);
+		UndoRelInit(&ur->rd, &ur->form, &locator, form->relpersistence);
+		namestrcpy(&ur->form.relname, NameStr(form->relname));
+		ur->rd.rd_id = relid;
+		ur->relid = relid;
+	}
+	ReleaseSysCache(tuple);
+
+	/* last, as the lookups may have taken in an invalidation */
+	ur->valid = true;
+	return true;
+}
+
+/*
+ * The undo relation of a shared kind in this database.
+ */
+Relation
+UndoRelGet(UndoKind kind, bool missing_ok)
+{
+	UndoRel    *ur = &undo_rels[kind];
+
+	Assert(kind < UNDO_SHARED_KINDS);
+
+	if (unlikely(!ur->valid) && !UndoRelLookup(ur, kind))
+	{
+		if (missing_ok)
+			return NULL;
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation \"%s.%s\" does not exist",
+						INPLACE_SCHEMA,
+						kind == UNDO_LOGGED ?
+						UNDO_LOGGED_NAME : UNDO_UNLOGGED_NAME),
+				 errhint("It belongs to the extension inplace: neither it nor its schema may be renamed.")));
+	}
+	return &ur->rd;
+}
+
+/*
+ * Is this undo of ours, in a format that we read?
+ */
+void
+UndoCheckMetaPage(Relation undorel)
+{
+	Buffer		buffer = ReadBuffer(undorel, UNDO_META_BLOCK);
+	Page		page;
+	uint32		magic = 0;
+	uint32		version = 0;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page) &&
+		PageGetSpecialSize(page) == MAXALIGN(sizeof(UndoPageSpecial)))
+	{
+		magic = UndoPageGetSpecial(page)->magic;
+		version = UndoPageGetSpecial(page)->version;
+	}
+	UnlockReleaseBuffer(buffer);
+
+	if (magic != UNDO_PAGE_MAGIC)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s.%s\" is not an undo page of inplace",
+						UNDO_META_BLOCK, INPLACE_SCHEMA,
+						RelationGetRelationName(undorel))));
+	if (version != INPLACE_FORMAT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("undo of this database has format version %u, this version of inplace reads version %u",
+						version, INPLACE_FORMAT_VERSION)));
+}

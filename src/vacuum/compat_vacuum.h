@@ -1,0 +1,129 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat_vacuum.h
+ *	  The part of compat.h that only VACUUM needs: what changed in the
+ *	  server's vacuum support between PostgreSQL 15 and 18.
+ *
+ *		- 16 put the cutoffs into a struct and gave index vacuuming the table;
+ *		- 17 put dead TIDs into a radix tree (an array before) and counts
+ *		  them in bytes in the progress view;
+ *		- 18 counts all-frozen pages in pg_class and wants the start time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_COMPAT_VACUUM_H
+#define INPLACE_COMPAT_VACUUM_H
+
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "pgstat.h"
+#include "postmaster/autovacuum.h"
+
+#if PG_VERSION_NUM >= 170000
+#define DEAD_ITEMS_IN_TIDSTORE
+#include "access/tidstore.h"
+#define InAutoVacuumWorker()	AmAutoVacuumWorkerProcess()
+#else
+#define InAutoVacuumWorker()	IsAutoVacuumWorkerProcess()
+#endif
+
+/* the names that 16 and later have for a VACUUM's cutoffs */
+#if PG_VERSION_NUM < 160000
+struct VacuumCutoffs
+{
+	TransactionId relfrozenxid;
+	MultiXactId relminmxid;
+	TransactionId OldestXmin;
+	MultiXactId OldestMxact;
+	TransactionId FreezeLimit;
+	MultiXactId MultiXactCutoff;
+};
+
+static inline bool
+VacuumGetCutoffs(Relation rel, VacuumParams *params,
+				 struct VacuumCutoffs *cutoffs)
+{
+	cutoffs->relfrozenxid = rel->rd_rel->relfrozenxid;
+	cutoffs->relminmxid = rel->rd_rel->relminmxid;
+	return vacuum_set_xid_limits(rel, params->freeze_min_age,
+								 params->freeze_table_age,
+								 params->multixact_freeze_min_age,
+								 params->multixact_freeze_table_age,
+								 &cutoffs->OldestXmin, &cutoffs->OldestMxact,
+								 &cutoffs->FreezeLimit,
+								 &cutoffs->MultiXactCutoff);
+}
+
+#define VacuumFailsafeCheck(c) \
+	vacuum_xid_failsafe_check((c)->relfrozenxid, (c)->relminmxid)
+#define VacuumSetFailsafeActive(on) ((void) 0)
+#define IndexVacuumInfoSetHeap(info, rel) ((void) 0)
+#else
+#define VacuumGetCutoffs(rel, params, cutoffs) \
+	vacuum_get_cutoffs(rel, params, cutoffs)
+#define VacuumFailsafeCheck(c)	vacuum_xid_failsafe_check(c)
+#define VacuumSetFailsafeActive(on) (VacuumFailsafeActive = (on))
+#define IndexVacuumInfoSetHeap(info, rel) ((info)->heaprel = (rel))
+#endif
+
+#if PG_VERSION_NUM >= 180000
+#define VacUpdateRelstats(rel, pages, tuples, visible, frozen, hasindex, xid, mxid, xid_updated, mxid_updated) \
+	vac_update_relstats(rel, pages, tuples, visible, frozen, hasindex, xid, mxid, xid_updated, mxid_updated, false)
+#define PgstatReportVacuum(rel, live, dead, start) \
+	pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, live, dead, start)
+#else
+#define VacUpdateRelstats(rel, pages, tuples, visible, frozen, hasindex, xid, mxid, xid_updated, mxid_updated) \
+	vac_update_relstats(rel, pages, tuples, visible, hasindex, xid, mxid, xid_updated, mxid_updated, false)
+#define PgstatReportVacuum(rel, live, dead, start) \
+	((void) (start), \
+	 pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, live, dead))
+#endif
+
+/*
+ * The TIDs whose index entries are to be deleted, local or, in a parallel
+ * VACUUM, shared.
+ */
+typedef struct DeadItems
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	TidStore   *store;
+	VacDeadItemsInfo *info;
+#else
+	VacDeadItems *items;
+#endif
+} DeadItems;
+
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+#if PG_VERSION_NUM >= 180000
+#define TidStoreResultOffsets(result, offsets, max) \
+	TidStoreGetBlockOffsets(result, offsets, max)
+#else
+static inline int
+TidStoreResultOffsets(TidStoreIterResult *result, OffsetNumber *offsets,
+					  int max)
+{
+	Assert(result->num_offsets <= max);
+	memcpy(offsets, result->offsets,
+		   result->num_offsets * sizeof(OffsetNumber));
+	return result->num_offsets;
+}
+#endif
+
+#define VacBulkdelOneIndex(ivinfo, istat, dead) \
+	vac_bulkdel_one_index(ivinfo, istat, (dead)->store, (dead)->info)
+#define PROGRESS_INDEXES(total, done) \
+	do { \
+		pgstat_progress_update_param(PROGRESS_VACUUM_INDEXES_TOTAL, total); \
+		pgstat_progress_update_param(PROGRESS_VACUUM_INDEXES_PROCESSED, done); \
+	} while (0)
+#define PROGRESS_MAX_DEAD		PROGRESS_VACUUM_MAX_DEAD_TUPLE_BYTES
+#define DeadItemsMaxProgress(dead)	((int64) (dead)->info->max_bytes)
+#else
+#define VacBulkdelOneIndex(ivinfo, istat, dead) \
+	vac_bulkdel_one_index(ivinfo, istat, (dead)->items)
+#define PROGRESS_INDEXES(total, done) ((void) 0)
+#define PROGRESS_MAX_DEAD		PROGRESS_VACUUM_MAX_DEAD_TUPLES
+#define DeadItemsMaxProgress(dead)	((int64) (dead)->items->max_items)
+#endif
+
+#endif							/* INPLACE_COMPAT_VACUUM_H */

@@ -1,0 +1,345 @@
+/*-------------------------------------------------------------------------
+ *
+ * freeze.c
+ *	  What VACUUM makes of the rows that pruning left on a page: are they
+ *	  visible to everybody, which ids do they hold back, what can be frozen.
+ *
+ * Freezing a row sets IP_FROZEN: its t_xid is visible to everybody, whatever
+ * the clog or the xid comparison would say.  Finished lockers are taken off
+ * in the same record.
+ *
+ * Ids that a page holds back
+ *	  - t_xid, unless frozen;
+ *	  - the lockers (an xid or a multixact), if any is still running;
+ *	  - if t_xid is not known to be committed: the ids in the version that a
+ *		rollback would bring back to this page.  It is in undo, where it cannot
+ *		be frozen, so relfrozenxid has to wait for the transaction to end.
+ *	  Versions that only old snapshots still read do not matter: that they
+ *	  committed is noted in their headers, and undo goes before the clog does.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "table/table.h"
+#include "undo/undo.h"
+#include "vacuum/vacuum.h"
+#include "wal/wal.h"
+
+static inline void
+hold_xid(TransactionId *oldest, TransactionId xid)
+{
+	if (TransactionIdIsNormal(xid) && TransactionIdPrecedes(xid, *oldest))
+		*oldest = xid;
+}
+
+static inline void
+hold_mxid(MultiXactId *oldest, MultiXactId multi)
+{
+	if (MultiXactIdIsValid(multi) && MultiXactIdPrecedes(multi, *oldest))
+		*oldest = multi;
+}
+
+/* something that stays, frozen or not */
+static inline void
+hold_always(PageSurvey *survey, TransactionId xid, bool multi)
+{
+	if (multi)
+	{
+		hold_mxid(&survey->oldest_mxid, xid);
+		hold_mxid(&survey->oldest_mxid_nofreeze, xid);
+	}
+	else
+	{
+		hold_xid(&survey->oldest_xid, xid);
+		hold_xid(&survey->oldest_xid_nofreeze, xid);
+	}
+}
+
+/*
+ * The newest change of this row may yet be rolled back: hold what is below
+ * it, down to the first version that is committed.
+ */
+static void
+hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
+					const InplaceTupleHeaderData *tup, PageSurvey *survey)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoRecord *rec;
+
+	if (!HdrHasUndo(&hdr))
+		return;
+
+	rec = palloc(sizeof(UndoRecord));
+	while (HdrHasUndo(&hdr))
+	{
+		UndoFetch(vac->rel, HdrGetUndo(&hdr), survey->blk, off, &hdr, false,
+				  rec);
+		if (rec->hdr.ur_type == UNDO_LOCK)
+		{
+			uint32		locker;
+
+			memcpy(&locker, rec->payload, sizeof(locker));
+			hold_always(survey, locker,
+						(hdr.t_infomask & IP_LOCK_MULTI) != 0);
+			hdr = rec->old;
+			continue;			/* the same version, without the lock */
+		}
+
+		hdr = rec->old;
+		if ((hdr.t_infomask & IP_FROZEN) == 0)
+			hold_always(survey, hdr.t_xid, false);
+		if (hdr.t_infomask & IP_LOCK_DIRECT)
+			hold_always(survey, HdrGetUndo32(&hdr),
+						(hdr.t_infomask & IP_LOCK_MULTI) != 0);
+
+		if ((hdr.t_infomask & IP_FROZEN) != 0 ||
+			inplace_xid_status(&hdr, InvalidBuffer) == XID_COMMITTED)
+		{
+			/* its lockers come back with it; nothing older does */
+			if (hdr.t_infomask & IP_LOCK_INDIRECT &&
+				UndoFetch(vac->rel, HdrGetUndo(&hdr), survey->blk, off, &hdr,
+						  true, rec) &&
+				rec->hdr.ur_type == UNDO_LOCK)
+			{
+				uint32		locker;
+
+				memcpy(&locker, rec->payload, sizeof(locker));
+				hold_always(survey, locker,
+							(hdr.t_infomask & IP_LOCK_MULTI) != 0);
+			}
+			break;
+		}
+	}
+	pfree(rec);
+}
+
+/*
+ * Lockers: take them off if they have ended, else they stay and hold their
+ * ids.  Returns whether the row can be without lockers.
+ */
+static bool
+survey_lockers(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
+			   PageSurvey *survey)
+{
+	RowLockers	lockers;
+	bool		recorded;
+
+	memset(&lockers, 0, sizeof(lockers));
+	recorded = inplace_get_lockers(vac->rel, tup, survey->blk, off, &lockers);
+	if (!TransactionIdIsValid(lockers.xid) &&
+		(tup->t_infomask & IP_LOCK_DIRECT))
+	{
+		lockers.multi = (tup->t_infomask & IP_LOCK_MULTI) != 0;
+		lockers.xid = HdrGetUndo32(tup);
+	}
+
+	if (recorded && inplace_lockers_alive(&lockers))
+	{
+		hold_always(survey, lockers.xid, lockers.multi);
+		return false;
+	}
+
+	/* without a base there is nothing to put in its place */
+	if (!TransactionIdIsValid(lockers.base.t_xid))
+	{
+		hold_always(survey, lockers.xid, lockers.multi);
+		return false;
+	}
+
+	survey->unlock[survey->nunlock] = off;
+	survey->unlocked[survey->nunlock] = lockers.base;
+	survey->nunlock++;
+
+	if (!TransactionIdIsValid(lockers.xid))
+		survey->freeze_required = true; /* we cannot tell how old it is */
+	else if (lockers.multi)
+	{
+		hold_mxid(&survey->oldest_mxid_nofreeze, lockers.xid);
+		if (MultiXactIdPrecedes(lockers.xid, vac->cutoffs.MultiXactCutoff))
+			survey->freeze_required = true;
+	}
+	else
+	{
+		hold_xid(&survey->oldest_xid_nofreeze, lockers.xid);
+		if (TransactionIdPrecedes(lockers.xid, vac->cutoffs.FreezeLimit))
+			survey->freeze_required = true;
+	}
+	return true;
+}
+
+static void
+survey_row(InplaceVacuum *vac, Buffer buffer, OffsetNumber off,
+		   InplaceTupleHeader tup, PageSurvey *survey)
+{
+	RowState	state;
+	bool		visible;
+
+	state = inplace_row_state(tup, buffer, vac->cutoffs.OldestXmin, NULL,
+							  &visible);
+	switch (state)
+	{
+		case ROW_LIVE:
+			survey->nlive++;
+			break;
+		case ROW_UPDATE_IN_PROGRESS:
+		case ROW_DELETE_IN_PROGRESS:
+		case ROW_ABORTED_CHANGE:
+			/* (if aborted, then after pruning looked at it) */
+			survey->nlive++;
+			visible = false;
+			hold_older_versions(vac, off, tup, survey);
+			break;
+		case ROW_DEAD:
+		case ROW_RECENTLY_DEAD:
+			survey->nrecently_dead++;
+			visible = false;
+			break;
+		case ROW_INSERT_IN_PROGRESS:
+		case ROW_ABORTED_INSERT:
+			visible = false;
+			break;
+	}
+
+	if (visible)
+	{
+		if ((tup->t_infomask & IP_FROZEN) == 0)
+		{
+			TransactionId xid = tup->t_xid;
+
+			survey->freeze[survey->nfreeze++] = off;
+			if (!TransactionIdIsValid(survey->freeze_horizon) ||
+				TransactionIdFollows(xid, survey->freeze_horizon))
+				survey->freeze_horizon = xid;
+			hold_xid(&survey->oldest_xid_nofreeze, xid);
+			if (TransactionIdPrecedes(xid, vac->cutoffs.FreezeLimit))
+				survey->freeze_required = true;
+		}
+	}
+	else
+	{
+		survey->all_visible = survey->all_frozen = false;
+		hold_always(survey, tup->t_xid, false);
+	}
+
+	/*
+	 * An index entry that does not belong to the version on the page must be
+	 * rechecked, so index-only scans have to come here.
+	 */
+	if (tup->t_infomask & IP_STALE)
+		survey->all_visible = survey->all_frozen = false;
+
+	if (HdrIsLocked(tup) && !survey_lockers(vac, off, tup, survey))
+		survey->all_frozen = false;
+}
+
+/*
+ * Look at all rows of a page, which is exclusively locked and pruned.
+ */
+void
+inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+	survey->blk = BufferGetBlockNumber(buffer);
+	survey->pruned = false;
+	survey->has_rows = false;
+	survey->all_visible = survey->all_frozen = true;
+	survey->nlive = survey->nrecently_dead = survey->nlpdead = 0;
+	survey->freeze_required = false;
+	survey->nfreeze = survey->nunlock = 0;
+	survey->freeze_horizon = InvalidTransactionId;
+	survey->oldest_xid = survey->oldest_xid_nofreeze = vac->new_relfrozenxid;
+	survey->oldest_mxid = survey->oldest_mxid_nofreeze = vac->new_relminmxid;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		InplaceTupleHeader tup;
+
+		if (!ItemIdIsUsed(lp))
+			continue;
+		if (ItemIdIsDead(lp))
+		{
+			survey->lpdead[survey->nlpdead++] = off;
+			continue;
+		}
+
+		survey->has_rows = true;
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+
+		/* frozen, and nothing else to it */
+		if ((tup->t_infomask & (IP_FROZEN | IP_DELETED | IP_LOCK_DIRECT |
+								IP_LOCK_INDIRECT | IP_STALE)) == IP_FROZEN)
+		{
+			survey->nlive++;
+			continue;
+		}
+		survey_row(vac, buffer, off, tup, survey);
+	}
+
+	/* the rows that are not frozen and visible are those we could freeze */
+	survey->visible_horizon = survey->freeze_horizon;
+}
+
+/*
+ * Shall the page's rows be frozen now?  If it is not required yet, this is a
+ * bet: worth it if the page stays as it is, wasted if it is changed soon.
+ *
+ * For now: freeze if the page was changed by pruning anyway, so that its image
+ * or at least a record is in WAL, and ends up all-frozen.
+ */
+bool
+should_freeze_page(const InplaceVacuum *vac, Page page,
+				   const PageSurvey *survey)
+{
+	if (survey->freeze_required)
+		return true;
+	return survey->pruned && survey->all_visible && survey->all_frozen;
+}
+
+/*
+ * Freeze what can be if that is to be done, and account for what stays.
+ * After that survey->all_frozen is about the page as it is.
+ */
+void
+inplace_freeze_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
+{
+	Page		page = BufferGetPage(buffer);
+
+	if (survey->nfreeze + survey->nunlock > 0)
+	{
+		if (!should_freeze_page(vac, page, survey))
+		{
+			survey->all_frozen = false;
+			vac->new_relfrozenxid = survey->oldest_xid_nofreeze;
+			vac->new_relminmxid = survey->oldest_mxid_nofreeze;
+			return;
+		}
+
+		START_CRIT_SECTION();
+
+		inplace_page_apply_freeze(page, survey->freeze, survey->nfreeze,
+								  survey->unlock, survey->unlocked,
+								  survey->nunlock);
+		MarkBufferDirty(buffer);
+		if (RelationNeedsWAL(vac->rel))
+			inplace_log_freeze(vac->rel, buffer, survey->freeze_horizon,
+							   survey->freeze, survey->nfreeze,
+							   survey->unlock, survey->unlocked,
+							   survey->nunlock);
+
+		END_CRIT_SECTION();
+
+		if (survey->nfreeze > 0)
+			vac->frozen_pages++;
+		vac->tuples_frozen += survey->nfreeze;
+
+		/* everybody sees what is on the page, and standbys were told */
+		survey->visible_horizon = InvalidTransactionId;
+	}
+
+	vac->new_relfrozenxid = survey->oldest_xid;
+	vac->new_relminmxid = survey->oldest_mxid;
+}

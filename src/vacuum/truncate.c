@@ -1,0 +1,206 @@
+/*-------------------------------------------------------------------------
+ *
+ * truncate.c
+ *	  VACUUM gives the empty pages at the end of a table back to the system.
+ *
+ * That needs an AccessExclusiveLock, which is only ever tried for, and given up
+ * as soon as somebody waits for it.  Undo records may still name rows on the
+ * pages that go: what they describe is aborted and taken off already, so whoever
+ * follows them to a block past the end has nothing to do.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "catalog/storage.h"
+#include "portability/instr_time.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "utils/wait_event.h"
+#include "vacuum/vacuum.h"
+
+/* worth it from this many pages on, or this part of the table */
+#define TRUNCATE_MIN_PAGES			1000
+#define TRUNCATE_MIN_FRACTION		16
+
+/* milliseconds */
+#define TRUNCATE_WAITER_INTERVAL	20
+#define TRUNCATE_LOCK_INTERVAL		50
+#define TRUNCATE_LOCK_TIMEOUT		5000
+
+#define TRUNCATE_PREFETCH			((BlockNumber) 32)
+
+bool
+inplace_vacuum_can_truncate(InplaceVacuum *vac)
+{
+	BlockNumber empty;
+
+	if (!vac->do_truncate || vac->failsafe)
+		return false;
+
+	empty = vac->rel_pages - vac->nonempty_pages;
+	return empty > 0 &&
+		(empty >= TRUNCATE_MIN_PAGES ||
+		 empty >= vac->rel_pages / TRUNCATE_MIN_FRACTION);
+}
+
+static bool
+try_lock(InplaceVacuum *vac)
+{
+	int			waited = 0;
+
+	while (!ConditionalLockRelation(vac->rel, AccessExclusiveLock))
+	{
+		CHECK_FOR_INTERRUPTS();
+
+		waited += TRUNCATE_LOCK_INTERVAL;
+		if (waited > TRUNCATE_LOCK_TIMEOUT)
+		{
+			ereport(vac->verbose ? INFO : DEBUG2,
+					(errmsg("\"%s\": stopping truncate due to conflicting lock request",
+							vac->relname)));
+			return false;
+		}
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 TRUNCATE_LOCK_INTERVAL, WAIT_EVENT_VACUUM_TRUNCATE);
+		ResetLatch(MyLatch);
+	}
+	return true;
+}
+
+/* nothing on the page, not even a stub that an index still points to? */
+static bool
+page_is_unused(InplaceVacuum *vac, BlockNumber blk)
+{
+	Buffer		buffer;
+	Page		page;
+	bool		unused = true;
+
+	buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, blk, RBM_NORMAL,
+								vac->bstrategy);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page))
+	{
+		OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+		for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+		{
+			if (ItemIdIsUsed(PageGetItemId(page, off)))
+			{
+				unused = false;
+				break;
+			}
+		}
+	}
+	UnlockReleaseBuffer(buffer);
+	return unused;
+}
+
+/*
+ * With the lock held: rows may have been added since the first pass, so look
+ * at the pages again, from the end.  Returns what the table's size can be;
+ * stops early, with *waiter set, when somebody wants the lock.
+ */
+static BlockNumber
+find_new_end(InplaceVacuum *vac, bool *waiter)
+{
+	BlockNumber end = vac->rel_pages;
+	BlockNumber prefetched = InvalidBlockNumber;
+	instr_time	last_look;
+
+	INSTR_TIME_SET_CURRENT(last_look);
+
+	while (end > vac->nonempty_pages)
+	{
+		BlockNumber blk = end - 1;
+
+		/* ask the lock manager rarely: the time every 32 blocks, at most */
+		if (end % 32 == 0)
+		{
+			instr_time	now;
+			instr_time	elapsed;
+
+			INSTR_TIME_SET_CURRENT(now);
+			elapsed = now;
+			INSTR_TIME_SUBTRACT(elapsed, last_look);
+			if (INSTR_TIME_GET_MILLISEC(elapsed) >= TRUNCATE_WAITER_INTERVAL)
+			{
+				if (LockHasWaitersRelation(vac->rel, AccessExclusiveLock))
+				{
+					ereport(vac->verbose ? INFO : DEBUG2,
+							(errmsg("table \"%s\": suspending truncate due to conflicting lock request",
+									vac->relname)));
+					*waiter = true;
+					return end;
+				}
+				last_look = now;
+			}
+		}
+
+		/* no cost delay here: others are waiting */
+		CHECK_FOR_INTERRUPTS();
+
+		if (blk < prefetched)
+		{
+			BlockNumber first = blk - blk % TRUNCATE_PREFETCH;
+
+			for (BlockNumber b = first; b <= blk; b++)
+				PrefetchBuffer(vac->rel, MAIN_FORKNUM, b);
+			prefetched = first;
+		}
+
+		if (!page_is_unused(vac, blk))
+			break;
+		end = blk;
+	}
+	return end;
+}
+
+void
+inplace_vacuum_truncate(InplaceVacuum *vac)
+{
+	bool		waiter;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_TRUNCATE);
+	vac->phase = VACUUM_PHASE_TRUNCATE;
+	vac->blkno = vac->nonempty_pages;
+
+	do
+	{
+		BlockNumber old_end = vac->rel_pages;
+		BlockNumber new_end;
+
+		waiter = false;
+		if (!try_lock(vac))
+			return;
+
+		/* if it has grown there is something in the new pages */
+		if (RelationGetNumberOfBlocks(vac->rel) != old_end)
+		{
+			UnlockRelation(vac->rel, AccessExclusiveLock);
+			return;
+		}
+
+		new_end = find_new_end(vac, &waiter);
+		vac->blkno = new_end;
+		if (new_end >= old_end)
+		{
+			UnlockRelation(vac->rel, AccessExclusiveLock);
+			return;
+		}
+
+		RelationTruncate(vac->rel, new_end);
+
+		/* others learn of it by the invalidation that comes with the lock */
+		UnlockRelation(vac->rel, AccessExclusiveLock);
+
+		vac->removed_pages += old_end - new_end;
+		vac->rel_pages = new_end;
+		ereport(vac->verbose ? INFO : DEBUG2,
+				(errmsg("table \"%s\": truncated %u to %u pages",
+						vac->relname, old_end, new_end)));
+	} while (waiter && vac->rel_pages > vac->nonempty_pages);
+}

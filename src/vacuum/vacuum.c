@@ -1,0 +1,557 @@
+/*-------------------------------------------------------------------------
+ *
+ * vacuum.c
+ *	  VACUUM of an inplace table.
+ *
+ * Updates in place leave nothing behind, so what there is to do is about
+ * deleted and moved rows, aborted inserts, and the age of xids.  It goes on as
+ * heap's VACUUM does, since users, autovacuum and the planner expect that:
+ *
+ *	 1. A first pass over the pages that the visibility map does not tell us to
+ *		skip: prune (dead rows become stubs), freeze, set the map.
+ *	 2. If there are stubs, and enough of them: delete the index entries that
+ *		point to them, then make them reusable in a second pass over their
+ *		pages.  More than once if they do not fit in memory.
+ *	 3. Clean up the indexes, truncate the table, update pg_class.
+ *
+ * The difference is that no page is ever skipped for want of a cleanup lock.
+ *
+ * Invariants
+ *	  1. OldestXmin is fixed before the size of the table is looked at: rows on
+ *		 pages that come later have newer xids.
+ *	  2. A page is set all-visible by what OldestXmin says, never by the
+ *		 (possibly newer) GlobalVisState that pruning goes by, and under the
+ *		 same lock under which its rows were looked at.
+ *	  3. new_relfrozenxid and new_relminmxid start at the newest values allowed
+ *		 and go back for whatever is met; they are used only if no page was
+ *		 skipped that may have unfrozen rows.
+ *
+ * Lock order: see vacuum.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/visibilitymap.h"
+#include "catalog/pg_class.h"
+#include "commands/dbcommands.h"
+#include "storage/freespace.h"
+#include "table/table.h"
+#include "utils/lsyscache.h"
+#include "vacuum/vacuum.h"
+#include "wal/wal.h"
+
+/* runs of skippable pages shorter than this are read, for readahead's sake */
+#define SKIP_PAGES_THRESHOLD	((BlockNumber) 32)
+
+/* look at the failsafe, and (without indexes) publish free space, this often */
+#define FAILSAFE_EVERY_PAGES \
+	((BlockNumber) (((uint64) 4 * 1024 * 1024 * 1024) / BLCKSZ))
+#define VACUUM_FSM_EVERY_PAGES \
+	((BlockNumber) (((uint64) 8 * 1024 * 1024 * 1024) / BLCKSZ))
+
+/*
+ * Is wraparound so near that only freezing counts?  Once found so it stays so.
+ */
+bool
+inplace_vacuum_failsafe(InplaceVacuum *vac)
+{
+	if (vac->failsafe)
+		return true;
+	if (likely(!VacuumFailsafeCheck(&vac->cutoffs)))
+		return false;
+
+	vac->failsafe = true;
+	VacuumSetFailsafeActive(true);
+	vac->do_index_vacuuming = false;
+	vac->do_index_cleanup = false;
+	vac->do_truncate = false;
+
+	/* no buffer ring, no cost delay from here on */
+	vac->bstrategy = NULL;
+	VacuumCostActive = false;
+	VacuumCostBalance = 0;
+
+	ereport(WARNING,
+			(errmsg("bypassing nonessential maintenance of table \"%s.%s.%s\" as a failsafe after %d index scans",
+					vac->dbname, vac->nspname, vac->relname,
+					vac->num_index_scans),
+			 errdetail("The table's relfrozenxid or relminmxid is too far in the past."),
+			 errhint("Consider increasing configuration parameter \"maintenance_work_mem\" or \"autovacuum_work_mem\".\n"
+					 "You might also need to consider other ways for VACUUM to keep up with the allocation of transaction IDs.")));
+	return true;
+}
+
+/* ---------------- which pages to read ---------------- */
+
+typedef struct SkipState
+{
+	BlockNumber next;			/* next block to decide about */
+	BlockNumber stop;			/* first one from there that must be read */
+	Buffer		vmbuffer;
+} SkipState;
+
+/*
+ * The first block from "blk" on that must be read; *lost is set if blocks
+ * before it may have unfrozen rows.
+ */
+static BlockNumber
+find_unskippable(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
+				 bool *lost)
+{
+	*lost = false;
+
+	/* the last page is always read, to know whether truncation is worth it */
+	while (blk < vac->rel_pages - 1)
+	{
+		uint8		status;
+
+		if (!vac->skip_with_vm)
+			break;
+		status = visibilitymap_get_status(vac->rel, blk, vmbuffer);
+		if ((status & VISIBILITYMAP_ALL_VISIBLE) == 0)
+			break;
+		if ((status & VISIBILITYMAP_ALL_FROZEN) == 0)
+		{
+			if (vac->aggressive)
+				break;
+			*lost = true;
+		}
+		blk++;
+	}
+	return blk;
+}
+
+static bool
+next_block(InplaceVacuum *vac, SkipState *skip, BlockNumber *blk)
+{
+	if (skip->next >= vac->rel_pages)
+		return false;
+
+	if (skip->next > skip->stop || skip->stop == InvalidBlockNumber)
+	{
+		bool		lost;
+
+		skip->stop = find_unskippable(vac, skip->next, &skip->vmbuffer, &lost);
+		if (skip->stop - skip->next >= SKIP_PAGES_THRESHOLD)
+		{
+			skip->next = skip->stop;
+			if (lost)
+				vac->skipped_all_visible = true;
+		}
+	}
+	*blk = skip->next++;
+	return true;
+}
+
+/* ---------------- the first pass ---------------- */
+
+/*
+ * Set what can be set in the visibility map, and clear what should not be
+ * there.  The page is locked, its map page pinned.
+ */
+void
+inplace_vacuum_set_visible(InplaceVacuum *vac, Buffer buffer, Buffer vmbuffer,
+						   const PageSurvey *survey)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber blk = survey->blk;
+	uint8		old;
+
+	old = visibilitymap_get_status(vac->rel, blk, &vmbuffer);
+
+	if (survey->all_visible && survey->nlpdead == 0)
+	{
+		uint8		flags = VISIBILITYMAP_ALL_VISIBLE;
+		TransactionId horizon = survey->visible_horizon;
+
+		if (survey->all_frozen)
+		{
+			flags |= VISIBILITYMAP_ALL_FROZEN;
+			horizon = InvalidTransactionId;
+		}
+		if (PageIsAllVisible(page) && (old & flags) == flags)
+			return;
+
+		inplace_visibilitymap_set(vac->rel, blk, buffer, vmbuffer, horizon,
+								  flags);
+		if ((old & VISIBILITYMAP_ALL_VISIBLE) == 0)
+			vac->vm_visible_pages++;
+		if (survey->all_frozen && (old & VISIBILITYMAP_ALL_FROZEN) == 0)
+			vac->vm_frozen_pages++;
+		return;
+	}
+
+	/* what follows never happens, short of corruption */
+	if (survey->nlpdead > 0 && PageIsAllVisible(page))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("page containing dead items is marked as all-visible in relation \"%s\" page %u",
+						vac->relname, blk)));
+		PageClearAllVisible(page);
+		MarkBufferDirty(buffer);
+		visibilitymap_clear(vac->rel, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
+	}
+	else if (old != 0 && !PageIsAllVisible(page))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("page is not marked all-visible but visibility map bit is set in relation \"%s\" page %u",
+						vac->relname, blk)));
+		visibilitymap_clear(vac->rel, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
+	}
+}
+
+/*
+ * A page without line pointers.  Returns true if it was one and is done with.
+ */
+static bool
+scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
+				Buffer vmbuffer)
+{
+	Page		page = BufferGetPage(buffer);
+
+	if (PageIsNew(page))
+	{
+		/*
+		 * Somebody is extending the table, or crashed while at it.  Whoever
+		 * gets it from the free space map initializes it.
+		 */
+		UnlockReleaseBuffer(buffer);
+		if (GetRecordedFreeSpace(vac->rel, blk) == 0)
+			RecordPageWithFreeSpace(vac->rel, blk,
+									BLCKSZ - SizeOfPageHeaderData);
+		return true;
+	}
+
+	if (PageIsEmpty(page))
+	{
+		Size		space = PageGetHeapFreeSpace(page);
+
+		if (!PageIsAllVisible(page))
+		{
+			/*
+			 * The page may have been initialized without WAL.  It must not be
+			 * all-visible in the map and all zeroes on disk.
+			 */
+			if (RelationNeedsWAL(vac->rel) &&
+				PageGetLSN(page) == InvalidXLogRecPtr)
+			{
+				START_CRIT_SECTION();
+				MarkBufferDirty(buffer);
+				log_newpage_buffer(buffer, true);
+				END_CRIT_SECTION();
+			}
+			inplace_visibilitymap_set(vac->rel, blk, buffer, vmbuffer,
+									  InvalidTransactionId,
+									  VISIBILITYMAP_ALL_VISIBLE |
+									  VISIBILITYMAP_ALL_FROZEN);
+			vac->vm_visible_pages++;
+			vac->vm_frozen_pages++;
+		}
+		UnlockReleaseBuffer(buffer);
+		RecordPageWithFreeSpace(vac->rel, blk, space);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Returns whether the page's free space may have grown.
+ */
+static bool
+scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
+		  PageSurvey *survey)
+{
+	Buffer		buffer;
+	Page		page;
+	PruneResult pruned;
+	Size		space;
+
+	visibilitymap_pin(vac->rel, blk, vmbuffer);
+	buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, blk, RBM_NORMAL,
+								vac->bstrategy);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+
+	if (scan_empty_page(vac, blk, buffer, *vmbuffer))
+		return false;
+
+	inplace_prune_page(vac->rel, buffer, vac->vistest,
+					   vac->cutoffs.OldestXmin, vac->nindexes == 0,
+					   InvalidOffsetNumber, &pruned);
+	inplace_survey_page(vac, buffer, survey);
+	survey->pruned = pruned.modified;
+	inplace_freeze_page(vac, buffer, survey);
+	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);
+
+	space = PageGetHeapFreeSpace(page);
+	UnlockReleaseBuffer(buffer);
+	RecordPageWithFreeSpace(vac->rel, blk, space);
+
+	vac->tuples_deleted += pruned.ndead;
+	vac->live_tuples += survey->nlive;
+	vac->recently_dead_tuples += survey->nrecently_dead;
+	if (survey->has_rows || (survey->nlpdead > 0 && !vac->do_index_vacuuming))
+		vac->nonempty_pages = blk + 1;
+	if (survey->nlpdead > 0)
+	{
+		vac->lpdead_item_pages++;
+		vac->lpdead_items += survey->nlpdead;
+		dead_items_add(vac, blk, survey->lpdead, survey->nlpdead);
+	}
+	else if (pruned.nunused > 0)
+	{
+		/* one pass was enough */
+		vac->lpdead_item_pages++;
+		vac->lpdead_items += pruned.nunused;
+	}
+	return pruned.modified;
+}
+
+static void
+scan_table(InplaceVacuum *vac)
+{
+	PageSurvey *survey = palloc(sizeof(PageSurvey));
+	Buffer		vmbuffer = InvalidBuffer;
+	BlockNumber fsm_done = 0;	/* free space map published up to here */
+	bool		freed = false;
+	SkipState	skip;
+	BlockNumber blk;
+
+	skip.next = 0;
+	skip.stop = InvalidBlockNumber;
+	skip.vmbuffer = InvalidBuffer;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_VACUUM_TOTAL_HEAP_BLKS,
+								 vac->rel_pages);
+	pgstat_progress_update_param(PROGRESS_MAX_DEAD,
+								 DeadItemsMaxProgress(&vac->dead));
+	vac->phase = VACUUM_PHASE_SCAN;
+
+	while (next_block(vac, &skip, &blk))
+	{
+		vac->scanned_pages++;
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, blk);
+		vac->blkno = blk;
+
+		VacuumDelayPoint();
+		if (vac->scanned_pages % FAILSAFE_EVERY_PAGES == 0)
+			inplace_vacuum_failsafe(vac);
+
+		if (vac->nindexes > 0 && dead_items_full(vac))
+		{
+			/* a long operation on other things: keep no pins over it */
+			if (BufferIsValid(vmbuffer))
+				ReleaseBuffer(vmbuffer);
+			vmbuffer = InvalidBuffer;
+
+			vac->consider_bypass = false;
+			inplace_vacuum_round(vac);
+			FreeSpaceMapVacuumRange(vac->rel, fsm_done, blk);
+			fsm_done = blk;
+
+			pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+										 PROGRESS_VACUUM_PHASE_SCAN_HEAP);
+			vac->phase = VACUUM_PHASE_SCAN;
+		}
+
+		if (scan_page(vac, blk, &vmbuffer, survey))
+			freed = true;
+
+		if (freed && vac->nindexes == 0 &&
+			blk - fsm_done >= VACUUM_FSM_EVERY_PAGES)
+		{
+			FreeSpaceMapVacuumRange(vac->rel, fsm_done, blk);
+			fsm_done = blk;
+			freed = false;
+		}
+	}
+
+	vac->blkno = InvalidBlockNumber;
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	if (BufferIsValid(skip.vmbuffer))
+		ReleaseBuffer(skip.vmbuffer);
+	pfree(survey);
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED,
+								 vac->rel_pages);
+
+	vac->new_live_tuples = vac_estimate_reltuples(vac->rel, vac->rel_pages,
+												  vac->scanned_pages,
+												  vac->live_tuples);
+	vac->new_rel_tuples = Max(vac->new_live_tuples, 0) +
+		vac->recently_dead_tuples;
+
+	if (dead_items_count(vac) > 0)
+		inplace_vacuum_round(vac);
+
+	if (vac->rel_pages > fsm_done)
+		FreeSpaceMapVacuumRange(vac->rel, fsm_done, vac->rel_pages);
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED,
+								 vac->rel_pages);
+
+	if (vac->nindexes > 0 && vac->do_index_cleanup)
+		inplace_vacuum_cleanup_indexes(vac);
+}
+
+/* ---------------- the frame ---------------- */
+
+static void
+set_options(InplaceVacuum *vac, VacuumParams *params)
+{
+	vac->verbose = (params->options & VACOPT_VERBOSE) != 0;
+	vac->skip_with_vm = true;
+	vac->consider_bypass = true;
+	vac->do_index_vacuuming = true;
+	vac->do_index_cleanup = true;
+	vac->do_truncate = (params->truncate != VACOPTVALUE_DISABLED);
+
+	switch (params->index_cleanup)
+	{
+		case VACOPTVALUE_DISABLED:
+			vac->do_index_vacuuming = false;
+			vac->do_index_cleanup = false;
+			break;
+		case VACOPTVALUE_ENABLED:
+			vac->consider_bypass = false;
+			break;
+		default:
+			break;
+	}
+	VacuumSetFailsafeActive(false);
+}
+
+static void
+set_cutoffs(InplaceVacuum *vac, VacuumParams *params)
+{
+	Relation	rel = vac->rel;
+
+	vac->aggressive = VacuumGetCutoffs(rel, params, &vac->cutoffs);
+	if (params->options & VACOPT_DISABLE_PAGE_SKIPPING)
+	{
+		/* for when the visibility map is not to be trusted */
+		vac->aggressive = true;
+		vac->skip_with_vm = false;
+	}
+
+	/* after OldestXmin, see the invariants */
+	vac->rel_pages = RelationGetNumberOfBlocks(rel);
+	vac->vistest = GlobalVisTestFor(rel);
+	vac->new_relfrozenxid = vac->cutoffs.OldestXmin;
+	vac->new_relminmxid = vac->cutoffs.OldestMxact;
+	vac->old_live_tuples = rel->rd_rel->reltuples;
+}
+
+static void
+update_relation_stats(InplaceVacuum *vac, VacuumReport *report,
+					  bool *frozenxid_updated, bool *minmulti_updated)
+{
+	BlockNumber visible;
+	BlockNumber frozen;
+
+	if (vac->skipped_all_visible)
+	{
+		/* something older may be on the pages that were skipped */
+		Assert(!vac->aggressive);
+		vac->new_relfrozenxid = InvalidTransactionId;
+		vac->new_relminmxid = InvalidMultiXactId;
+	}
+
+	visibilitymap_count(vac->rel, &visible, &frozen);
+	visible = Min(visible, vac->rel_pages);
+	frozen = Min(frozen, visible);
+
+	VacUpdateRelstats(vac->rel, vac->rel_pages, vac->new_live_tuples,
+					  visible, frozen, vac->nindexes > 0,
+					  vac->new_relfrozenxid, vac->new_relminmxid,
+					  frozenxid_updated, minmulti_updated);
+
+	PgstatReportVacuum(vac->rel, Max(vac->new_live_tuples, 0),
+					   vac->recently_dead_tuples, report->start);
+}
+
+void
+inplace_vacuum(Relation rel, VacuumParams *params,
+			   BufferAccessStrategy bstrategy)
+{
+	InplaceVacuum *vac;
+	VacuumReport report;
+	ErrorContextCallback errcallback;
+	bool		frozenxid_updated = false;
+	bool		minmulti_updated = false;
+
+	InplaceRequirePreload();
+
+	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM,
+								  RelationGetRelid(rel));
+
+	vac = palloc0(sizeof(InplaceVacuum));
+	vac->rel = rel;
+	vac->bstrategy = bstrategy;
+	vac->dbname = get_database_name(MyDatabaseId);
+	vac->nspname = get_namespace_name(RelationGetNamespace(rel));
+	vac->relname = pstrdup(RelationGetRelationName(rel));
+	vac->phase = VACUUM_PHASE_UNKNOWN;
+	vac->blkno = InvalidBlockNumber;
+	set_options(vac, params);
+
+	errcallback.callback = vacuum_error_callback;
+	errcallback.arg = vac;
+	errcallback.previous = error_context_stack;
+	error_context_stack = &errcallback;
+
+	vac_open_indexes(rel, RowExclusiveLock, &vac->nindexes, &vac->indrels);
+	vac->indstats = palloc0(Max(vac->nindexes, 1) *
+							sizeof(IndexBulkDeleteResult *));
+	vacuum_report_start(&report, vac, params);
+
+	set_cutoffs(vac, params);
+	report.orig_rel_pages = vac->rel_pages;
+
+	if (vac->verbose)
+		ereport(INFO,
+				(vac->aggressive ?
+				 errmsg("aggressively vacuuming \"%s.%s.%s\"",
+						vac->dbname, vac->nspname, vac->relname) :
+				 errmsg("vacuuming \"%s.%s.%s\"",
+						vac->dbname, vac->nspname, vac->relname)));
+
+	/* before parallel workers are asked for */
+	inplace_vacuum_failsafe(vac);
+	dead_items_alloc(vac, params->nworkers);
+
+	scan_table(vac);
+
+	dead_items_free(vac);
+	vac->phase = VACUUM_PHASE_UNKNOWN;
+
+	if (vac->do_index_cleanup)
+		inplace_vacuum_update_index_stats(vac);
+	vac_close_indexes(vac->nindexes, vac->indrels, NoLock);
+
+	if (inplace_vacuum_can_truncate(vac))
+		inplace_vacuum_truncate(vac);
+
+	error_context_stack = errcallback.previous;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_FINAL_CLEANUP);
+	update_relation_stats(vac, &report, &frozenxid_updated, &minmulti_updated);
+	pgstat_progress_end_command();
+
+	vacuum_report_end(&report, vac, params, frozenxid_updated,
+					  minmulti_updated);
+}
+
+void
+inplace_init_vacuum_methods(TableAmRoutine *am)
+{
+	am->relation_vacuum = inplace_vacuum;
+	am->index_delete_tuples = inplace_index_delete_tuples;
+}

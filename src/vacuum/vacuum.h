@@ -1,0 +1,217 @@
+/*-------------------------------------------------------------------------
+ *
+ * vacuum.h
+ *	  The inside of VACUUM: its state, and what its files call in each other.
+ *
+ *		prune.c			takes dead rows off a page (not for VACUUM only)
+ *		freeze.c		looks at what pruning left on a page, freezes it
+ *		vacuum.c		the first pass over the table, and the frame around
+ *		vacuum_index.c	dead items, the indexes, the second pass
+ *		truncate.c		gives back the empty tail
+ *		report.c		messages, error context, the final report
+ *
+ * Lock order
+ *	  VACUUM holds the lock of one data page at a time, exclusively, with its
+ *	  visibility map page pinned beforehand (and locked only to set a bit).
+ *	  Undo pages are read with the data page locked.  No cleanup lock is ever
+ *	  waited for: nobody keeps pointers into a page without its lock.
+ *
+ * Horizons
+ *	  relfrozenxid and relminmxid may advance to the oldest id that something
+ *	  in the table can still lead to: unfrozen t_xids, lockers, and, for a row
+ *	  whose last change is in progress, what a rollback of it would bring
+ *	  back to the page (freeze.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_VACUUM_H
+#define INPLACE_VACUUM_H
+
+#include "inplace.h"
+#include "commands/vacuum.h"
+#include "executor/instrument.h"
+#include "table/tuple.h"
+#include "utils/pg_rusage.h"
+#include "utils/timestamp.h"
+#include "vacuum/compat_vacuum.h"
+
+/* ---------------- prune.c ---------------- */
+
+typedef struct PruneResult
+{
+	int			ndead;			/* rows made LP_DEAD or LP_UNUSED */
+	int			nunused;		/* line pointers made LP_UNUSED */
+	bool		modified;		/* the page was changed, with WAL if need be */
+} PruneResult;
+
+/*
+ * inplace_page_prune with more choice: rows deleted before oldest_xmin are
+ * dead even if vistest does not know yet (InvalidTransactionId: ask vistest
+ * alone); with no_index, dead rows and LP_DEAD stubs become LP_UNUSED at once.
+ */
+extern void inplace_prune_page(Relation rel, Buffer buffer,
+							   GlobalVisState *vistest,
+							   TransactionId oldest_xmin, bool no_index,
+							   OffsetNumber off_to_keep, PruneResult *res);
+
+/* ---------------- the state of a VACUUM ---------------- */
+
+typedef enum VacuumPhase
+{
+	VACUUM_PHASE_UNKNOWN,
+	VACUUM_PHASE_SCAN,
+	VACUUM_PHASE_INDEX,
+	VACUUM_PHASE_TABLE,
+	VACUUM_PHASE_INDEX_CLEANUP,
+	VACUUM_PHASE_TRUNCATE
+} VacuumPhase;
+
+typedef struct InplaceVacuum
+{
+	Relation	rel;
+	Relation   *indrels;
+	int			nindexes;
+	BufferAccessStrategy bstrategy;
+	ParallelVacuumState *pvs;	/* or NULL */
+
+	bool		verbose;
+	bool		aggressive;		/* must leave nothing older than FreezeLimit */
+	bool		skip_with_vm;
+	bool		consider_bypass;
+	bool		do_index_vacuuming;
+	bool		do_index_cleanup;
+	bool		do_truncate;
+	bool		failsafe;		/* wraparound is near: only the needful */
+
+	struct VacuumCutoffs cutoffs;
+	GlobalVisState *vistest;
+	double		old_live_tuples;
+
+	/* the oldest ids that stay in the table */
+	TransactionId new_relfrozenxid;
+	MultiXactId new_relminmxid;
+	bool		skipped_all_visible;	/* ... are not known, then */
+
+	DeadItems	dead;
+
+	/* for error messages */
+	char	   *dbname;
+	char	   *nspname;
+	char	   *relname;
+	char	   *indname;
+	VacuumPhase phase;
+	BlockNumber blkno;
+
+	/* counters */
+	BlockNumber rel_pages;
+	BlockNumber scanned_pages;
+	BlockNumber removed_pages;
+	BlockNumber frozen_pages;
+	BlockNumber lpdead_item_pages;
+	BlockNumber nonempty_pages; /* last one + 1 */
+	BlockNumber vm_visible_pages;	/* newly set all-visible */
+	BlockNumber vm_frozen_pages;	/* newly set all-frozen */
+	int64		tuples_deleted;
+	int64		tuples_frozen;
+	int64		lpdead_items;
+	int64		live_tuples;
+	int64		recently_dead_tuples;
+	double		new_rel_tuples;
+	double		new_live_tuples;
+	int			num_index_scans;
+	IndexBulkDeleteResult **indstats;
+} InplaceVacuum;
+
+/* ---------------- freeze.c ---------------- */
+
+/*
+ * What a page holds after pruning.
+ */
+typedef struct PageSurvey
+{
+	BlockNumber blk;
+	bool		pruned;			/* pruning changed the page */
+	bool		has_rows;		/* something that prevents truncation */
+
+	/* rows only, stubs do not count: */
+	bool		all_visible;
+	bool		all_frozen;		/* ... once the lists below are done */
+	TransactionId visible_horizon;	/* newest t_xid that is not frozen */
+
+	int			nlive;
+	int			nrecently_dead;
+	int			nlpdead;
+
+	/* freezing: what has to be done, and what can */
+	bool		freeze_required;
+	int			nfreeze;
+	int			nunlock;
+	TransactionId freeze_horizon;
+
+	/* oldest ids that stay if the lists are done, and if not */
+	TransactionId oldest_xid;
+	MultiXactId oldest_mxid;
+	TransactionId oldest_xid_nofreeze;
+	MultiXactId oldest_mxid_nofreeze;
+
+	OffsetNumber lpdead[MaxHeapTuplesPerPage];
+	OffsetNumber freeze[MaxHeapTuplesPerPage];
+	OffsetNumber unlock[MaxHeapTuplesPerPage];
+	InplaceTupleHeaderData unlocked[MaxHeapTuplesPerPage];
+} PageSurvey;
+
+extern void inplace_survey_page(InplaceVacuum *vac, Buffer buffer,
+								PageSurvey *survey);
+extern bool should_freeze_page(const InplaceVacuum *vac, Page page,
+							   const PageSurvey *survey);
+extern void inplace_freeze_page(InplaceVacuum *vac, Buffer buffer,
+								PageSurvey *survey);
+
+/* ---------------- vacuum.c ---------------- */
+
+extern void inplace_vacuum(Relation rel, VacuumParams *params,
+						   BufferAccessStrategy bstrategy);
+extern bool inplace_vacuum_failsafe(InplaceVacuum *vac);
+extern void inplace_vacuum_set_visible(InplaceVacuum *vac, Buffer buffer,
+									   Buffer vmbuffer, const PageSurvey *survey);
+
+/* ---------------- vacuum_index.c ---------------- */
+
+extern void dead_items_alloc(InplaceVacuum *vac, int nworkers);
+extern void dead_items_free(InplaceVacuum *vac);
+extern bool dead_items_full(InplaceVacuum *vac);
+extern int64 dead_items_count(InplaceVacuum *vac);
+extern void dead_items_add(InplaceVacuum *vac, BlockNumber blk,
+						   OffsetNumber *offsets, int noffsets);
+extern void inplace_vacuum_round(InplaceVacuum *vac);
+extern void inplace_vacuum_cleanup_indexes(InplaceVacuum *vac);
+extern void inplace_vacuum_update_index_stats(InplaceVacuum *vac);
+
+/* ---------------- truncate.c ---------------- */
+
+extern bool inplace_vacuum_can_truncate(InplaceVacuum *vac);
+extern void inplace_vacuum_truncate(InplaceVacuum *vac);
+
+/* ---------------- report.c ---------------- */
+
+typedef struct VacuumReport
+{
+	bool		enabled;
+	PGRUsage	rusage;
+	TimestampTz start;
+	int64		read_time;
+	int64		write_time;
+	WalUsage	wal;
+	BufferUsage buffers;
+	BlockNumber orig_rel_pages;
+	char	  **indnames;
+} VacuumReport;
+
+extern void vacuum_report_start(VacuumReport *report, InplaceVacuum *vac,
+								VacuumParams *params);
+extern void vacuum_report_end(VacuumReport *report, InplaceVacuum *vac,
+							  VacuumParams *params, bool frozenxid_updated,
+							  bool minmulti_updated);
+extern void vacuum_error_callback(void *arg);
+
+#endif							/* INPLACE_VACUUM_H */

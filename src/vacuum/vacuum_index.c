@@ -1,0 +1,520 @@
+/*-------------------------------------------------------------------------
+ *
+ * vacuum_index.c
+ *	  The dead items of a VACUUM: remembering them, deleting their index
+ *	  entries, and then taking their stubs off the table's pages.
+ *
+ * Invariants
+ *	  1. No index entry ever points to an LP_UNUSED line pointer: a stub is
+ *		 made LP_UNUSED only after all indexes were scanned for its TID.
+ *	  2. Only VACUUM makes stubs LP_UNUSED, and there is one VACUUM of a table
+ *		 at a time, so an item remembered as LP_DEAD still is in the
+ *		 second pass.
+ *	  3. TIDs are remembered in the order of the table, without version tags.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include <math.h>
+
+#include "access/visibilitymap.h"
+#include "storage/freespace.h"
+#include "table/table.h"
+#include "utils/memutils.h"
+#include "vacuum/vacuum.h"
+#include "wal/wal.h"
+
+/*
+ * With index_cleanup = auto, indexes are left alone if fewer pages than this
+ * part of the table have dead items, and these take little memory.
+ */
+#define BYPASS_MAX_PAGES	0.02
+#define BYPASS_MAX_BYTES	(32 * 1024 * 1024)
+
+/* ---------------- the dead items ---------------- */
+
+static int
+dead_items_work_mem(void)
+{
+	if (InAutoVacuumWorker() && autovacuum_work_mem != -1)
+		return autovacuum_work_mem;
+	return maintenance_work_mem;
+}
+
+#ifndef DEAD_ITEMS_IN_TIDSTORE
+static int
+dead_items_max(InplaceVacuum *vac)
+{
+	int64		max_items;
+
+	/* without indexes nothing is ever remembered */
+	if (vac->nindexes == 0)
+		return MaxHeapTuplesPerPage;
+
+	max_items = MAXDEADITEMS(dead_items_work_mem() * 1024L);
+	max_items = Min(max_items, (int64) MAXDEADITEMS(MaxAllocSize));
+	max_items = Min(max_items, INT_MAX);
+	max_items = Min(max_items, (int64) vac->rel_pages * MaxHeapTuplesPerPage);
+	return (int) Max(max_items, MaxHeapTuplesPerPage);
+}
+#endif
+
+/*
+ * Parallel workers take an index each, so they need two indexes at least.
+ */
+static void
+start_parallel(InplaceVacuum *vac, int nworkers, int size)
+{
+	vac->pvs = NULL;
+	if (nworkers < 0 || vac->nindexes < 2 || !vac->do_index_vacuuming)
+		return;
+	if (RelationUsesLocalBuffers(vac->rel))
+	{
+		if (nworkers > 0)
+			ereport(WARNING,
+					(errmsg("disabling parallel option of vacuum on \"%s\" --- cannot vacuum temporary tables in parallel",
+							vac->relname)));
+		return;
+	}
+	vac->pvs = parallel_vacuum_init(vac->rel, vac->indrels, vac->nindexes,
+									nworkers, size,
+									vac->verbose ? INFO : DEBUG2,
+									vac->bstrategy);
+}
+
+void
+dead_items_alloc(InplaceVacuum *vac, int nworkers)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	int			work_mem_kb = dead_items_work_mem();
+
+	start_parallel(vac, nworkers, work_mem_kb);
+	if (vac->pvs)
+	{
+		vac->dead.store = parallel_vacuum_get_dead_items(vac->pvs,
+														 &vac->dead.info);
+		return;
+	}
+	vac->dead.info = palloc0(sizeof(VacDeadItemsInfo));
+	vac->dead.info->max_bytes = work_mem_kb * (Size) 1024;
+	vac->dead.store = TidStoreCreateLocal(vac->dead.info->max_bytes, true);
+#else
+	int			max_items = dead_items_max(vac);
+
+	start_parallel(vac, nworkers, max_items);
+	if (vac->pvs)
+	{
+		vac->dead.items = parallel_vacuum_get_dead_items(vac->pvs);
+		return;
+	}
+	vac->dead.items = palloc(vac_max_items_to_alloc_size(max_items));
+	vac->dead.items->max_items = max_items;
+	vac->dead.items->num_items = 0;
+#endif
+}
+
+/* also brings the index statistics of a parallel VACUUM home */
+void
+dead_items_free(InplaceVacuum *vac)
+{
+	if (vac->pvs)
+		parallel_vacuum_end(vac->pvs, vac->indstats);
+	else
+	{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+		TidStoreDestroy(vac->dead.store);
+		pfree(vac->dead.info);
+#else
+		pfree(vac->dead.items);
+#endif
+	}
+	vac->pvs = NULL;
+	memset(&vac->dead, 0, sizeof(vac->dead));
+}
+
+int64
+dead_items_count(InplaceVacuum *vac)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	return vac->dead.info->num_items;
+#else
+	return vac->dead.items->num_items;
+#endif
+}
+
+/* is there room left for the dead items of one more page? */
+bool
+dead_items_full(InplaceVacuum *vac)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	return vac->dead.info->num_items > 0 &&
+		TidStoreMemoryUsage(vac->dead.store) > vac->dead.info->max_bytes;
+#else
+	return vac->dead.items->max_items - vac->dead.items->num_items <
+		MaxHeapTuplesPerPage;
+#endif
+}
+
+static Size
+dead_items_bytes(InplaceVacuum *vac)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	return TidStoreMemoryUsage(vac->dead.store);
+#else
+	return vac->dead.items->num_items * sizeof(ItemPointerData);
+#endif
+}
+
+void
+dead_items_add(InplaceVacuum *vac, BlockNumber blk, OffsetNumber *offsets,
+			   int noffsets)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	TidStoreSetBlockOffsets(vac->dead.store, blk, offsets, noffsets);
+	vac->dead.info->num_items += noffsets;
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_ITEM_IDS,
+								 vac->dead.info->num_items);
+	pgstat_progress_update_param(PROGRESS_VACUUM_DEAD_TUPLE_BYTES,
+								 dead_items_bytes(vac));
+#else
+	VacDeadItems *items = vac->dead.items;
+
+	Assert(items->num_items + noffsets <= items->max_items);
+	for (int i = 0; i < noffsets; i++)
+		ItemPointerSet(&items->items[items->num_items++], blk, offsets[i]);
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_TUPLES,
+								 items->num_items);
+#endif
+}
+
+static void
+dead_items_reset(InplaceVacuum *vac)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	if (vac->pvs)
+	{
+		parallel_vacuum_reset_dead_items(vac->pvs);
+		vac->dead.store = parallel_vacuum_get_dead_items(vac->pvs,
+														 &vac->dead.info);
+	}
+	else
+	{
+		TidStoreDestroy(vac->dead.store);
+		vac->dead.store = TidStoreCreateLocal(vac->dead.info->max_bytes, true);
+	}
+	vac->dead.info->num_items = 0;
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_ITEM_IDS, 0);
+	pgstat_progress_update_param(PROGRESS_VACUUM_DEAD_TUPLE_BYTES,
+								 dead_items_bytes(vac));
+#else
+	vac->dead.items->num_items = 0;
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_TUPLES, 0);
+#endif
+}
+
+/*
+ * Going through them, a page at a time.
+ */
+typedef struct DeadItemsIter
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	TidStoreIter *iter;
+#else
+	int			next;
+#endif
+} DeadItemsIter;
+
+static void
+dead_items_begin(InplaceVacuum *vac, DeadItemsIter *it)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	it->iter = TidStoreBeginIterate(vac->dead.store);
+#else
+	it->next = 0;
+#endif
+}
+
+static bool
+dead_items_next(InplaceVacuum *vac, DeadItemsIter *it, BlockNumber *blk,
+				OffsetNumber *offsets, int *noffsets)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	TidStoreIterResult *result = TidStoreIterateNext(it->iter);
+
+	if (result == NULL)
+		return false;
+	*blk = result->blkno;
+	*noffsets = TidStoreResultOffsets(result, offsets, MaxHeapTuplesPerPage);
+	return true;
+#else
+	VacDeadItems *items = vac->dead.items;
+
+	if (it->next >= items->num_items)
+		return false;
+	*blk = ItemPointerGetBlockNumber(&items->items[it->next]);
+	*noffsets = 0;
+	while (it->next < items->num_items &&
+		   ItemPointerGetBlockNumber(&items->items[it->next]) == *blk)
+		offsets[(*noffsets)++] =
+			ItemPointerGetOffsetNumber(&items->items[it->next++]);
+	return true;
+#endif
+}
+
+static void
+dead_items_end(DeadItemsIter *it)
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	TidStoreEndIterate(it->iter);
+#endif
+}
+
+/* ---------------- the indexes ---------------- */
+
+static void
+init_index_info(InplaceVacuum *vac, Relation indrel, double reltuples,
+				bool estimated, IndexVacuumInfo *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->index = indrel;
+	IndexVacuumInfoSetHeap(info, vac->rel);
+	info->analyze_only = false;
+	info->report_progress = false;
+	info->estimated_count = estimated;
+	info->message_level = DEBUG2;
+	info->num_heap_tuples = reltuples;
+	info->strategy = vac->bstrategy;
+}
+
+static void
+enter_index(InplaceVacuum *vac, VacuumPhase phase, Relation indrel)
+{
+	vac->indname = pstrdup(RelationGetRelationName(indrel));
+	vac->phase = phase;
+}
+
+static void
+leave_index(InplaceVacuum *vac, VacuumPhase phase)
+{
+	vac->phase = phase;
+	pfree(vac->indname);
+	vac->indname = NULL;
+}
+
+/*
+ * Delete the index entries of all dead items.  False if we had to stop: then
+ * the table's stubs must stay.
+ */
+static bool
+vacuum_indexes(InplaceVacuum *vac)
+{
+	VacuumPhase saved_phase = vac->phase;
+	bool		finished = true;
+
+	if (inplace_vacuum_failsafe(vac))
+		return false;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
+	PROGRESS_INDEXES(vac->nindexes, 0);
+
+	if (vac->pvs)
+	{
+		parallel_vacuum_bulkdel_all_indexes(vac->pvs, vac->old_live_tuples,
+											vac->num_index_scans);
+		if (inplace_vacuum_failsafe(vac))
+			finished = false;
+	}
+	else
+	{
+		for (int i = 0; i < vac->nindexes; i++)
+		{
+			IndexVacuumInfo info;
+
+			init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true,
+							&info);
+			enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);
+			vac->indstats[i] = VacBulkdelOneIndex(&info, vac->indstats[i],
+												  &vac->dead);
+			leave_index(vac, saved_phase);
+			PROGRESS_INDEXES(vac->nindexes, i + 1);
+
+			if (inplace_vacuum_failsafe(vac))
+			{
+				finished = false;
+				break;
+			}
+		}
+	}
+
+	/* (the failsafe may have struck after the last index only) */
+	vac->num_index_scans++;
+	PROGRESS_INDEXES(0, 0);
+	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_INDEX_VACUUMS,
+								 vac->num_index_scans);
+	return finished;
+}
+
+void
+inplace_vacuum_cleanup_indexes(InplaceVacuum *vac)
+{
+	VacuumPhase saved_phase = vac->phase;
+	bool		estimated = vac->scanned_pages < vac->rel_pages;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_INDEX_CLEANUP);
+	PROGRESS_INDEXES(vac->nindexes, 0);
+
+	if (vac->pvs)
+		parallel_vacuum_cleanup_all_indexes(vac->pvs, vac->new_rel_tuples,
+											vac->num_index_scans, estimated);
+	else
+	{
+		for (int i = 0; i < vac->nindexes; i++)
+		{
+			IndexVacuumInfo info;
+
+			init_index_info(vac, vac->indrels[i], vac->new_rel_tuples,
+							estimated, &info);
+			enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
+			vac->indstats[i] = vac_cleanup_one_index(&info, vac->indstats[i]);
+			leave_index(vac, saved_phase);
+			PROGRESS_INDEXES(vac->nindexes, i + 1);
+		}
+	}
+	PROGRESS_INDEXES(0, 0);
+}
+
+void
+inplace_vacuum_update_index_stats(InplaceVacuum *vac)
+{
+	for (int i = 0; i < vac->nindexes; i++)
+	{
+		IndexBulkDeleteResult *istat = vac->indstats[i];
+
+		if (istat == NULL || istat->estimated_count)
+			continue;
+		VacUpdateRelstats(vac->indrels[i], istat->num_pages,
+						  istat->num_index_tuples, 0, 0, false,
+						  InvalidTransactionId, InvalidMultiXactId,
+						  NULL, NULL);
+	}
+}
+
+/* ---------------- the second pass ---------------- */
+
+static void
+vacuum_page(InplaceVacuum *vac, BlockNumber blk, OffsetNumber *offsets,
+			int noffsets, Buffer *vmbuffer, PageSurvey *survey)
+{
+	Buffer		buffer;
+	Page		page;
+	Size		space;
+	OffsetNumber maxoff;
+
+	visibilitymap_pin(vac->rel, blk, vmbuffer);
+	buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, blk, RBM_NORMAL,
+								vac->bstrategy);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	maxoff = PageGetMaxOffsetNumber(page);
+
+	for (int i = 0; i < noffsets; i++)
+	{
+		if (offsets[i] > maxoff ||
+			!ItemIdIsDead(PageGetItemId(page, offsets[i])))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("line pointer %u in block %u of relation \"%s\" is not dead any more",
+							offsets[i], blk, vac->relname)));
+	}
+
+	START_CRIT_SECTION();
+
+	inplace_page_apply_vacuum(page, offsets, noffsets);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(vac->rel))
+		inplace_log_vacuum(vac->rel, buffer, offsets, noffsets);
+
+	END_CRIT_SECTION();
+
+	/*
+	 * With the stubs gone the page may be all-visible. What the survey finds
+	 * out about ids to hold is in order too, for rows that came since the
+	 * first pass; but nothing is frozen here.
+	 */
+	inplace_survey_page(vac, buffer, survey);
+	if (survey->nfreeze + survey->nunlock > 0)
+		survey->all_frozen = false;
+	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);
+
+	space = PageGetHeapFreeSpace(page);
+	UnlockReleaseBuffer(buffer);
+	RecordPageWithFreeSpace(vac->rel, blk, space);
+}
+
+static void
+vacuum_table(InplaceVacuum *vac)
+{
+	VacuumPhase saved_phase = vac->phase;
+	BlockNumber saved_blkno = vac->blkno;
+	PageSurvey *survey = palloc(sizeof(PageSurvey));
+	Buffer		vmbuffer = InvalidBuffer;
+	BlockNumber npages = 0;
+	DeadItemsIter it;
+	BlockNumber blk;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+	int			noffsets;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_VACUUM_HEAP);
+	vac->phase = VACUUM_PHASE_TABLE;
+
+	dead_items_begin(vac, &it);
+	while (dead_items_next(vac, &it, &blk, offsets, &noffsets))
+	{
+		VacuumDelayPoint();
+
+		vac->blkno = blk;
+		vacuum_page(vac, blk, offsets, noffsets, &vmbuffer, survey);
+		npages++;
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED, blk);
+	}
+	dead_items_end(&it);
+
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	pfree(survey);
+
+	ereport(DEBUG2,
+			(errmsg("table \"%s\": removed %lld dead item identifiers in %u pages",
+					vac->relname, (long long) dead_items_count(vac), npages)));
+	vac->phase = saved_phase;
+	vac->blkno = saved_blkno;
+}
+
+/*
+ * Deal with the dead items found so far: indexes, then table.
+ */
+void
+inplace_vacuum_round(InplaceVacuum *vac)
+{
+	Assert(vac->nindexes > 0);
+
+	if (vac->do_index_vacuuming)
+	{
+		if (vac->consider_bypass && vac->rel_pages > 0 &&
+			vac->lpdead_item_pages < vac->rel_pages * BYPASS_MAX_PAGES &&
+			dead_items_bytes(vac) < BYPASS_MAX_BYTES)
+		{
+			/* so little that whole index scans are not worth it */
+			vac->do_index_vacuuming = false;
+		}
+		else if (vacuum_indexes(vac))
+			vacuum_table(vac);
+		else
+			Assert(vac->failsafe);
+	}
+	dead_items_reset(vac);
+}

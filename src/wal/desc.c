@@ -1,0 +1,219 @@
+/*-------------------------------------------------------------------------
+ *
+ * desc.c
+ *	  WAL records in words, for pg_walinspect and friends.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "undo/delta.h"
+#include "wal/wal.h"
+
+static void
+desc_header(StringInfo buf, const char *p)
+{
+	InplaceTupleHeaderData hdr;
+
+	memcpy(&hdr, p, SizeOfInplaceTupleHeader);
+	appendStringInfo(buf, " xid: %u, infomask: 0x%04X, natts: %u, tag: %u",
+					 hdr.t_xid, hdr.t_infomask, HdrNatts(&hdr), hdr.t_tag);
+	if (hdr.t_infomask & IP_LOCK_DIRECT)
+		appendStringInfo(buf, ", locker: %u", HdrGetUndo32(&hdr));
+	else if (HdrHasUndo(&hdr))
+		appendStringInfo(buf, ", undo: %u/%u", UndoPtrBlock(HdrGetUndo(&hdr)),
+						 UndoPtrOffset(HdrGetUndo(&hdr)));
+}
+
+static void
+desc_offset_and_header(StringInfo buf, XLogReaderState *record, uint8 block_id)
+{
+	Size		len;
+	char	   *data = XLogRecGetBlockData(record, block_id, &len);
+	OffsetNumber off;
+
+	if (data == NULL || len < sizeof(off) + SizeOfInplaceTupleHeader)
+		return;
+	memcpy(&off, data, sizeof(off));
+	appendStringInfo(buf, "off: %u,", off);
+	desc_header(buf, data + sizeof(off));
+}
+
+static void
+desc_update(StringInfo buf, XLogReaderState *record)
+{
+	Size		len;
+	char	   *data = XLogRecGetBlockData(record, 0, &len);
+	uint16		w;
+
+	if (data == NULL || len < sizeof(w))
+		return;
+	memcpy(&w, data, sizeof(w));
+	appendStringInfo(buf, "off: %u, %s", w & INPLACE_OFFSET_MASK,
+					 (w & XLIP_UPD_COMPACT) ? "compact" : "full");
+	if ((w & XLIP_UPD_COMPACT) && len >= 8)
+	{
+		uint16		undo_off;
+		TransactionId old_xid;
+
+		memcpy(&undo_off, data + 2, 2);
+		memcpy(&old_xid, data + 4, 4);
+		appendStringInfo(buf, ", undo offset: %u, old xid: %u%s, edits: %zu bytes",
+						 undo_off, old_xid,
+						 (w & XLIP_UPD_KEYS) ? ", key updated" : "", len - 8);
+	}
+	else if (len >= 2 + SizeOfInplaceTupleHeader)
+	{
+		appendStringInfoChar(buf, ',');
+		desc_header(buf, data + 2);
+		appendStringInfo(buf, ", delta: %zu bytes",
+						 len - 2 - SizeOfInplaceTupleHeader);
+	}
+}
+
+void
+inplace_desc(StringInfo buf, XLogReaderState *record)
+{
+	char	   *rec = XLogRecGetData(record);
+	Size		datalen = XLogRecGetDataLen(record);
+	Size		len;
+	char	   *data;
+
+	switch (XLogRecGetInfo(record) & ~XLR_INFO_MASK)
+	{
+		case XLOG_IP_INSERT:
+			data = XLogRecGetBlockData(record, 0, &len);
+			if (data && len >= 5)
+			{
+				OffsetNumber off;
+
+				memcpy(&off, data, 2);
+				appendStringInfo(buf, "off: %u, %zu bytes", off, len - 5);
+			}
+			break;
+		case XLOG_IP_MULTI_INSERT:
+			data = XLogRecGetBlockData(record, 0, &len);
+			if (data && len >= 3)
+			{
+				uint16		count;
+
+				memcpy(&count, data + 1, 2);
+				appendStringInfo(buf, "ntuples: %u", count);
+			}
+			break;
+		case XLOG_IP_UPDATE:
+			desc_update(buf, record);
+			break;
+		case XLOG_IP_DELETE:
+		case XLOG_IP_LOCK:
+		case XLOG_IP_HEADER:
+		case XLOG_IP_RESTORE:
+		case XLOG_IP_PUSH:
+			desc_offset_and_header(buf, record, 0);
+			break;
+		case XLOG_IP_MOVE:
+			data = XLogRecGetBlockData(record, 0, &len);
+			if (data && len >= 4)
+			{
+				uint16		same;
+				OffsetNumber off;
+
+				memcpy(&same, data, 2);
+				memcpy(&off, data + 2 + (same ? SizeOfInplaceTupleHeader : 0), 2);
+				appendStringInfo(buf, "new off: %u", off);
+				if (same)
+				{
+					appendStringInfo(buf, "; old off: %u,", same);
+					desc_header(buf, data + 2);
+				}
+			}
+			if (XLogRecHasBlockRef(record, 2))
+			{
+				appendStringInfoString(buf, "; old ");
+				desc_offset_and_header(buf, record, 2);
+			}
+			break;
+		case XLOG_IP_PRUNE:
+			if (datalen >= sizeof(xl_ip_prune))
+			{
+				xl_ip_prune *x = (xl_ip_prune *) rec;
+
+				appendStringInfo(buf, "horizon: %u, ndead: %u, nunused: %u, ntrim: %u",
+								 x->horizon, x->ndead, x->nunused, x->ntrim);
+			}
+			break;
+		case XLOG_IP_VACUUM:
+			if (datalen >= sizeof(uint16))
+				appendStringInfo(buf, "nunused: %u", *(uint16 *) rec);
+			break;
+		case XLOG_IP_FREEZE:
+			if (datalen >= sizeof(xl_ip_freeze))
+			{
+				xl_ip_freeze *x = (xl_ip_freeze *) rec;
+
+				appendStringInfo(buf, "horizon: %u, nfreeze: %u, nunlock: %u",
+								 x->horizon, x->nfreeze, x->nunlock);
+			}
+			break;
+		case XLOG_IP_VISIBLE:
+			if (datalen >= offsetof(xl_ip_visible, flags) + 1)
+			{
+				xl_ip_visible *x = (xl_ip_visible *) rec;
+
+				appendStringInfo(buf, "horizon: %u, flags: 0x%02X",
+								 x->horizon, x->flags);
+			}
+			break;
+		case XLOG_IP_UNDO_DISCARD:
+			if (datalen >= sizeof(xl_ip_undo_discard))
+			{
+				xl_ip_undo_discard *x = (xl_ip_undo_discard *) rec;
+
+				appendStringInfo(buf, "database: %u, horizon: %u",
+								 x->dboid, x->horizon);
+			}
+			break;
+		default:
+			break;
+	}
+}
+
+const char *
+inplace_identify(uint8 info)
+{
+	switch (info & ~XLR_INFO_MASK)
+	{
+		case XLOG_IP_INSERT:
+			return "INSERT";
+		case XLOG_IP_MULTI_INSERT:
+			return "MULTI_INSERT";
+		case XLOG_IP_UPDATE:
+			return "UPDATE";
+		case XLOG_IP_DELETE:
+			return "DELETE";
+		case XLOG_IP_MOVE:
+			return "MOVE";
+		case XLOG_IP_LOCK:
+			return "LOCK";
+		case XLOG_IP_HEADER:
+			return "HEADER";
+		case XLOG_IP_RESTORE:
+			return "RESTORE";
+		case XLOG_IP_PUSH:
+			return "PUSH";
+		case XLOG_IP_UNDO:
+			return "UNDO";
+		case XLOG_IP_PRUNE:
+			return "PRUNE";
+		case XLOG_IP_VACUUM:
+			return "VACUUM";
+		case XLOG_IP_FREEZE:
+			return "FREEZE";
+		case XLOG_IP_VISIBLE:
+			return "VISIBLE";
+		case XLOG_IP_UNDO_DISCARD:
+			return "UNDO_DISCARD";
+		default:
+			return NULL;
+	}
+}

@@ -1,0 +1,257 @@
+/*-------------------------------------------------------------------------
+ *
+ * log.c
+ *	  Writing the WAL records of row changes.
+ *
+ * All are called inside the critical section of the change, after it was
+ * made, with the pages locked and marked dirty.
+ *
+ * A permanent table whose storage is new in this transaction may go without
+ * WAL (wal_level = minimal), but its undo lives in a relation that never
+ * does: that undo is then logged alone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "table/table.h"
+#include "wal/wal.h"
+
+/* register the undo page with its records; returns nothing to keep */
+static void
+register_undo(UndoInsert *ui, uint8 block_id, const uint16 *undo_off,
+			  const char *undo, Size undo_len)
+{
+	UndoRegister(ui, block_id);
+	if (undo)
+	{
+		XLogRegisterBufData(block_id, (char *) undo_off, sizeof(uint16));
+		XLogRegisterBufData(block_id, (char *) undo, undo_len);
+	}
+}
+
+void
+inplace_log_undo_alone(UndoInsert *ui, const char *undo, Size undo_len)
+{
+	uint16		undo_off;
+
+	if (ui == NULL || !ui->needs_wal)
+		return;
+	undo_off = UndoPtrOffset(ui->ptr);
+	XLogBeginInsert();
+	register_undo(ui, 0, &undo_off, undo, undo_len);
+	UndoSetLSN(ui, XLogInsert(RM_INPLACE_ID, XLOG_IP_UNDO));
+}
+
+static void
+finish(uint8 info, Buffer buf, Buffer buf2, UndoInsert *ui)
+{
+	XLogRecPtr	lsn = XLogInsert(RM_INPLACE_ID, info);
+
+	PageSetLSN(BufferGetPage(buf), lsn);
+	if (BufferIsValid(buf2))
+		PageSetLSN(BufferGetPage(buf2), lsn);
+	if (ui)
+		UndoSetLSN(ui, lsn);
+}
+
+void
+inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
+				   bool init_page, bool clear)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	uint8		flags = XLIP_CLEAR_VISIBLE;
+	char		head[5];
+
+	if (!RelationNeedsWAL(rel))
+		return;
+
+	memcpy(head, &off, 2);
+	head[2] = (tup->t_infomask & IP_FROZEN) ? XLIP_FROZEN : 0;
+	memcpy(head + 3, &tup->t_natts, 2);
+
+	XLogBeginInsert();
+	if (clear)
+		XLogRegisterData((char *) &flags, 1);
+	XLogRegisterBuffer(0, buffer,
+					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
+	XLogRegisterBufData(0, head, sizeof(head));
+	XLogRegisterBufData(0, (char *) tup + SizeOfInplaceTupleHeader,
+						ItemIdGetLength(lp) - SizeOfInplaceTupleHeader);
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	finish(XLOG_IP_INSERT, buffer, InvalidBuffer, NULL);
+}
+
+void
+inplace_log_multi_insert(Relation rel, Buffer buffer, const OffsetNumber *offs,
+						 int n, bool init_page, bool clear, char *scratch)
+{
+	Page		page = BufferGetPage(buffer);
+	uint8		flags = XLIP_CLEAR_VISIBLE;
+	char	   *p = scratch;
+	uint16		count = n;
+
+	if (!RelationNeedsWAL(rel))
+		return;
+
+	*p++ = (PageGetTupleAt(page, offs[0])->t_infomask & IP_FROZEN) ?
+		XLIP_FROZEN : 0;
+	memcpy(p, &count, 2);
+	p += 2;
+	for (int i = 0; i < n; i++)
+	{
+		ItemId		lp = PageGetItemId(page, offs[i]);
+		InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		uint16		len = ItemIdGetLength(lp) - SizeOfInplaceTupleHeader;
+
+		memcpy(p, &offs[i], 2);
+		memcpy(p + 2, &tup->t_natts, 2);
+		memcpy(p + 4, &len, 2);
+		memcpy(p + 6, (char *) tup + SizeOfInplaceTupleHeader, len);
+		p += 6 + len;
+	}
+
+	XLogBeginInsert();
+	if (clear)
+		XLogRegisterData((char *) &flags, 1);
+	XLogRegisterBuffer(0, buffer,
+					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
+	XLogRegisterBufData(0, scratch, p - scratch);
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	finish(XLOG_IP_MULTI_INSERT, buffer, InvalidBuffer, NULL);
+}
+
+/* a header change, with or without undo */
+static void
+log_header(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
+		   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+{
+	Page		page = BufferGetPage(buffer);
+	uint8		flags = XLIP_CLEAR_VISIBLE;
+	uint16		undo_off;
+
+	if (!RelationNeedsWAL(rel))
+	{
+		inplace_log_undo_alone(ui, undo, undo_len);
+		return;
+	}
+
+	XLogBeginInsert();
+	if (clear)
+		XLogRegisterData((char *) &flags, 1);
+	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
+	XLogRegisterBufData(0, (char *) &off, sizeof(off));
+	XLogRegisterBufData(0, (char *) PageGetTupleAt(page, off),
+						SizeOfInplaceTupleHeader);
+	if (ui)
+	{
+		undo_off = UndoPtrOffset(ui->ptr);
+		register_undo(ui, 1, &undo_off, undo, undo_len);
+	}
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	finish(info, buffer, InvalidBuffer, ui);
+}
+
+void
+inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
+				   UndoInsert *ui, const char *undo, Size undo_len)
+{
+	log_header(rel, buffer, ui ? XLOG_IP_LOCK : XLOG_IP_HEADER, off, false,
+			   ui, undo, undo_len);
+}
+
+void
+inplace_log_delete(Relation rel, Buffer buffer, OffsetNumber off, bool clear,
+				   UndoInsert *ui, const char *undo, Size undo_len)
+{
+	log_header(rel, buffer, XLOG_IP_DELETE, off, clear, ui, undo, undo_len);
+}
+
+void
+inplace_log_replace(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
+					InplaceTupleHeader tup, Size len, UndoInsert *ui,
+					const char *undo, Size undo_len)
+{
+	uint16		undo_off;
+	bool		only;			/* the record is all there is on the page */
+
+	if (!RelationNeedsWAL(rel))
+	{
+		inplace_log_undo_alone(ui, undo, undo_len);
+		return;
+	}
+
+	only = info == XLOG_IP_PUSH && off == FirstOffsetNumber &&
+		PageGetMaxOffsetNumber(BufferGetPage(buffer)) == FirstOffsetNumber;
+
+	XLogBeginInsert();
+	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | (only ? REGBUF_WILL_INIT : 0));
+	XLogRegisterBufData(0, (char *) &off, sizeof(off));
+	XLogRegisterBufData(0, (char *) tup, len);
+	if (ui)
+	{
+		undo_off = UndoPtrOffset(ui->ptr);
+		register_undo(ui, 1, &undo_off, undo, undo_len);
+	}
+	finish(info, buffer, InvalidBuffer, ui);
+}
+
+void
+inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
+				 Buffer newbuf, OffsetNumber newoff, bool init_page,
+				 uint8 clear, UndoInsert *ui, const char *undo, Size undo_len)
+{
+	Page		oldpage = BufferGetPage(oldbuf);
+	Page		newpage = BufferGetPage(newbuf);
+	ItemId		newlp = PageGetItemId(newpage, newoff);
+	uint16		undo_off = UndoPtrOffset(ui->ptr);
+	uint16		same = (oldbuf == newbuf) ? oldoff : 0;
+
+	if (!RelationNeedsWAL(rel))
+	{
+		inplace_log_undo_alone(ui, undo, undo_len);
+		return;
+	}
+
+	XLogBeginInsert();
+	if (clear)
+		XLogRegisterData((char *) &clear, 1);
+	XLogRegisterBuffer(0, newbuf,
+					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
+	XLogRegisterBufData(0, (char *) &same, sizeof(same));
+	if (same)
+		XLogRegisterBufData(0, (char *) PageGetTupleAt(oldpage, oldoff),
+							SizeOfInplaceTupleHeader);
+	XLogRegisterBufData(0, (char *) &newoff, sizeof(newoff));
+	XLogRegisterBufData(0, (char *) PageGetItem(newpage, newlp),
+						ItemIdGetLength(newlp));
+	register_undo(ui, 1, &undo_off, undo, undo_len);
+	if (!same)
+	{
+		XLogRegisterBuffer(2, oldbuf, REGBUF_STANDARD);
+		XLogRegisterBufData(2, (char *) &oldoff, sizeof(oldoff));
+		XLogRegisterBufData(2, (char *) PageGetTupleAt(oldpage, oldoff),
+							SizeOfInplaceTupleHeader);
+	}
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	finish(XLOG_IP_MOVE, newbuf, same ? InvalidBuffer : oldbuf, ui);
+}
+
+void
+inplace_log_update(Relation rel, Buffer buffer, const char *data, Size len,
+				   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+{
+	uint8		flags = XLIP_CLEAR_VISIBLE;
+	uint16		undo_off = UndoPtrOffset(ui->ptr);
+
+	XLogBeginInsert();
+	if (clear)
+		XLogRegisterData((char *) &flags, 1);
+	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_KEEP_DATA);
+	XLogRegisterBufData(0, (char *) data, len);
+	register_undo(ui, 1, &undo_off, undo, undo_len);
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	finish(XLOG_IP_UPDATE, buffer, InvalidBuffer, ui);
+}

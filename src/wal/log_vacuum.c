@@ -1,0 +1,459 @@
+/*-------------------------------------------------------------------------
+ *
+ * log_vacuum.c
+ *	  The records of pruning and VACUUM: writing them, the page changes that
+ *	  they stand for, and replaying them.
+ *
+ * Invariants
+ *	  1. What is done to a page is done by inplace_page_apply_*, by the one who
+ *		 writes the record and by redo alike, so both come to the same page.
+ *	  2. The horizon of a record is the newest xid that somebody on a standby
+ *		 might still not see as committed although the record makes its change
+ *		 final for everybody: the deleter of a row that is removed, the xid
+ *		 that is frozen, the newest one on a page that becomes all-visible.
+ *		 Redo waits for, or ends, the snapshots in question before it locks
+ *		 the page.
+ *	  3. Readers copy rows out under the share lock, so redo takes the
+ *		 ordinary exclusive lock, never a cleanup lock.
+ *
+ * Lock order: data page, then visibility map page.  Redo of XLOG_IP_VISIBLE
+ * holds one at a time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/visibilitymap.h"
+#include "access/xlogutils.h"
+#include "storage/freespace.h"
+#include "storage/standby.h"
+#include "table/table.h"
+#include "wal/wal.h"
+
+/*
+ * Where the bits of a data block are in the visibility map.  This is the
+ * format of the file, the same in all versions, see visibilitymap.c.
+ */
+#define VM_MAPSIZE		(BLCKSZ - MAXALIGN(SizeOfPageHeaderData))
+#define VM_PER_BYTE		(BITS_PER_BYTE / BITS_PER_HEAPBLOCK)
+#define VM_PER_PAGE		(VM_MAPSIZE * VM_PER_BYTE)
+#define VM_BYTE(blk)	(((blk) % VM_PER_PAGE) / VM_PER_BYTE)
+#define VM_SHIFT(blk)	(((blk) % VM_PER_BYTE) * BITS_PER_HEAPBLOCK)
+
+static inline uint8 *
+vm_byte(Page vmpage, BlockNumber blk)
+{
+	return (uint8 *) PageGetContents(vmpage) + VM_BYTE(blk);
+}
+
+/* ---------------- page changes ---------------- */
+
+/*
+ * Cut off unused line pointers at the end of the array (all but one: a page
+ * with an empty array passes for a new one) and set the hint that there are
+ * others to reuse.
+ */
+static void
+tidy_line_pointers(Page page)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	bool		has_unused = false;
+
+	while (maxoff > FirstOffsetNumber &&
+		   !ItemIdIsUsed(PageGetItemId(page, maxoff)))
+		maxoff--;
+	((PageHeader) page)->pd_lower =
+		SizeOfPageHeaderData + maxoff * sizeof(ItemIdData);
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		if (!ItemIdIsUsed(PageGetItemId(page, off)))
+		{
+			has_unused = true;
+			break;
+		}
+	}
+	if (has_unused)
+		PageSetHasFreeLinePointers(page);
+	else
+		PageClearHasFreeLinePointers(page);
+}
+
+void
+inplace_page_apply_prune(Page page, const OffsetNumber *dead, int ndead,
+						 const OffsetNumber *unused, int nunused,
+						 const OffsetNumber *trim, int ntrim)
+{
+	for (int i = 0; i < ndead; i++)
+		ItemIdSetDead(PageGetItemId(page, dead[i]));
+
+	for (int i = 0; i < nunused; i++)
+		ItemIdSetUnused(PageGetItemId(page, unused[i]));
+
+	for (int i = 0; i < ntrim; i++)
+	{
+		ItemId		lp = PageGetItemId(page, trim[2 * i]);
+
+		Assert(ItemIdIsNormal(lp) && trim[2 * i + 1] <= ItemIdGetLength(lp));
+		((InplaceTupleHeader) PageGetItem(page, lp))->t_infomask &= ~IP_PADDED;
+		ItemIdSetNormal(lp, ItemIdGetOffset(lp), trim[2 * i + 1]);
+	}
+
+	inplace_page_compact(page);
+	if (nunused > 0)
+		tidy_line_pointers(page);
+	PageClearFull(page);
+}
+
+void
+inplace_page_apply_vacuum(Page page, const OffsetNumber *unused, int nunused)
+{
+	for (int i = 0; i < nunused; i++)
+	{
+		ItemId		lp = PageGetItemId(page, unused[i]);
+
+		Assert(ItemIdIsDead(lp) && !ItemIdHasStorage(lp));
+		ItemIdSetUnused(lp);
+	}
+	tidy_line_pointers(page);
+}
+
+/*
+ * Taking locks off comes first: a row may be in both lists.
+ */
+void
+inplace_page_apply_freeze(Page page, const OffsetNumber *freeze, int nfreeze,
+						  const OffsetNumber *unlock,
+						  const InplaceTupleHeaderData *unlocked, int nunlock)
+{
+	for (int i = 0; i < nunlock; i++)
+		memcpy(PageGetTupleAt(page, unlock[i]), &unlocked[i],
+			   SizeOfInplaceTupleHeader);
+
+	for (int i = 0; i < nfreeze; i++)
+	{
+		InplaceTupleHeader tup = PageGetTupleAt(page, freeze[i]);
+
+		tup->t_infomask &= ~IP_ABORTED;
+		tup->t_infomask |= IP_FROZEN | IP_COMMITTED;
+	}
+}
+
+/* ---------------- writing ---------------- */
+
+static XLogRecPtr
+finish_record(Buffer buffer, uint8 info)
+{
+	XLogRecPtr	lsn;
+
+	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
+	lsn = XLogInsert(RM_INPLACE_ID, info);
+	PageSetLSN(BufferGetPage(buffer), lsn);
+	return lsn;
+}
+
+void
+inplace_log_prune(Relation rel, Buffer buffer, TransactionId horizon,
+				  const OffsetNumber *dead, int ndead,
+				  const OffsetNumber *unused, int nunused,
+				  const OffsetNumber *trim, int ntrim)
+{
+	xl_ip_prune xlrec;
+
+	Assert(RelationNeedsWAL(rel));
+
+	xlrec.horizon = horizon;
+	xlrec.ndead = ndead;
+	xlrec.nunused = nunused;
+	xlrec.ntrim = ntrim;
+
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpPrune);
+	if (ndead > 0)
+		XLogRegisterData((char *) dead, ndead * sizeof(OffsetNumber));
+	if (nunused > 0)
+		XLogRegisterData((char *) unused, nunused * sizeof(OffsetNumber));
+	if (ntrim > 0)
+		XLogRegisterData((char *) trim, ntrim * 2 * sizeof(OffsetNumber));
+	finish_record(buffer, XLOG_IP_PRUNE);
+}
+
+void
+inplace_log_vacuum(Relation rel, Buffer buffer, const OffsetNumber *unused,
+				   int nunused)
+{
+	uint16		count = nunused;
+
+	Assert(RelationNeedsWAL(rel));
+
+	XLogBeginInsert();
+	XLogRegisterData((char *) &count, sizeof(count));
+	if (nunused > 0)
+		XLogRegisterData((char *) unused, nunused * sizeof(OffsetNumber));
+	finish_record(buffer, XLOG_IP_VACUUM);
+}
+
+void
+inplace_log_freeze(Relation rel, Buffer buffer, TransactionId horizon,
+				   const OffsetNumber *freeze, int nfreeze,
+				   const OffsetNumber *unlock,
+				   const InplaceTupleHeaderData *unlocked, int nunlock)
+{
+	xl_ip_freeze xlrec;
+
+	Assert(RelationNeedsWAL(rel));
+
+	xlrec.horizon = horizon;
+	xlrec.nfreeze = nfreeze;
+	xlrec.nunlock = nunlock;
+
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpFreeze);
+	if (nfreeze > 0)
+		XLogRegisterData((char *) freeze, nfreeze * sizeof(OffsetNumber));
+	if (nunlock > 0)
+	{
+		XLogRegisterData((char *) unlock, nunlock * sizeof(OffsetNumber));
+		XLogRegisterData((char *) unlocked, nunlock * SizeOfInplaceTupleHeader);
+	}
+	finish_record(buffer, XLOG_IP_FREEZE);
+}
+
+/*
+ * Sets the LSN of the map page, and that of the data page where a hint bit
+ * would need an image of it.
+ */
+XLogRecPtr
+inplace_log_visible(Relation rel, Buffer buffer, Buffer vmbuffer,
+					TransactionId horizon, uint8 flags)
+{
+	xl_ip_visible xlrec;
+	XLogRecPtr	lsn;
+
+	Assert(RelationNeedsWAL(rel));
+
+	xlrec.horizon = horizon;
+	xlrec.flags = flags;
+
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpVisible);
+	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD |
+					   (XLogHintBitIsNeeded() ? 0 : REGBUF_NO_IMAGE));
+	XLogRegisterBuffer(1, vmbuffer, 0);
+	lsn = XLogInsert(RM_INPLACE_ID, XLOG_IP_VISIBLE);
+
+	if (XLogHintBitIsNeeded())
+		PageSetLSN(BufferGetPage(buffer), lsn);
+	PageSetLSN(BufferGetPage(vmbuffer), lsn);
+	return lsn;
+}
+
+void
+inplace_log_discard(Oid dboid, TransactionId horizon)
+{
+	xl_ip_undo_discard xlrec;
+
+	xlrec.dboid = dboid;
+	xlrec.horizon = horizon;
+
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, sizeof(xlrec));
+	XLogInsert(RM_INPLACE_ID, XLOG_IP_UNDO_DISCARD);
+}
+
+/*
+ * The caller pinned the right map page before it locked the data page.
+ * Bits are only ever added here.
+ */
+void
+inplace_visibilitymap_set(Relation rel, BlockNumber blk, Buffer buffer,
+						  Buffer vmbuffer, TransactionId horizon, uint8 flags)
+{
+	Page		page = BufferGetPage(buffer);
+	Page		vmpage;
+	uint8	   *byte;
+	uint8		bits;
+
+	Assert((flags & VISIBILITYMAP_ALL_VISIBLE) != 0);
+	Assert(BufferGetBlockNumber(buffer) == blk);
+
+	if (!visibilitymap_pin_ok(blk, vmbuffer))
+		elog(ERROR, "wrong visibility map page pinned for block %u of relation \"%s\"",
+			 blk, RelationGetRelationName(rel));
+
+	LockBuffer(vmbuffer, BUFFER_LOCK_EXCLUSIVE);
+	vmpage = BufferGetPage(vmbuffer);
+	byte = vm_byte(vmpage, blk);
+	bits = flags << VM_SHIFT(blk);
+
+	if (!PageIsAllVisible(page) || (*byte & bits) != bits)
+	{
+		START_CRIT_SECTION();
+
+		PageSetAllVisible(page);
+		MarkBufferDirty(buffer);
+		*byte |= bits;
+		MarkBufferDirty(vmbuffer);
+		if (RelationNeedsWAL(rel))
+			inplace_log_visible(rel, buffer, vmbuffer, horizon, flags);
+
+		END_CRIT_SECTION();
+	}
+	LockBuffer(vmbuffer, BUFFER_LOCK_UNLOCK);
+}
+
+/* ---------------- replaying ---------------- */
+
+static void
+conflict_with(TransactionId horizon, RelFileLocator loc)
+{
+	if (InHotStandby && TransactionIdIsValid(horizon))
+		ResolveConflictWithSnapshot(horizon, false, loc);
+}
+
+/*
+ * The free space map is not logged: keep it about right for a standby that
+ * will be promoted.
+ */
+static void
+release_and_record_space(Buffer buffer, RelFileLocator loc, BlockNumber blk)
+{
+	Size		space;
+
+	if (!BufferIsValid(buffer))
+		return;
+	space = PageGetHeapFreeSpace(BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+	XLogRecordPageWithFreeSpace(loc, blk, space);
+}
+
+void
+inplace_redo_prune(XLogReaderState *record)
+{
+	xl_ip_prune *xlrec = (xl_ip_prune *) XLogRecGetData(record);
+	RelFileLocator loc;
+	BlockNumber blk;
+	Buffer		buffer;
+
+	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
+	conflict_with(xlrec->horizon, loc);
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+		OffsetNumber *dead = (OffsetNumber *)
+			(XLogRecGetData(record) + SizeOfIpPrune);
+		OffsetNumber *unused = dead + xlrec->ndead;
+		OffsetNumber *trim = unused + xlrec->nunused;
+
+		inplace_page_apply_prune(page, dead, xlrec->ndead,
+								 unused, xlrec->nunused, trim, xlrec->ntrim);
+		PageSetLSN(page, record->EndRecPtr);
+		MarkBufferDirty(buffer);
+	}
+	release_and_record_space(buffer, loc, blk);
+}
+
+void
+inplace_redo_vacuum(XLogReaderState *record)
+{
+	RelFileLocator loc;
+	BlockNumber blk;
+	Buffer		buffer;
+
+	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+		uint16	   *data = (uint16 *) XLogRecGetData(record);
+
+		inplace_page_apply_vacuum(page, data + 1, data[0]);
+		PageSetLSN(page, record->EndRecPtr);
+		MarkBufferDirty(buffer);
+	}
+	release_and_record_space(buffer, loc, blk);
+}
+
+void
+inplace_redo_freeze(XLogReaderState *record)
+{
+	xl_ip_freeze *xlrec = (xl_ip_freeze *) XLogRecGetData(record);
+	RelFileLocator loc;
+	Buffer		buffer;
+
+	XLogRecGetBlockTag(record, 0, &loc, NULL, NULL);
+	conflict_with(xlrec->horizon, loc);
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+		OffsetNumber *freeze = (OffsetNumber *)
+			(XLogRecGetData(record) + SizeOfIpFreeze);
+		OffsetNumber *unlock = freeze + xlrec->nfreeze;
+		InplaceTupleHeaderData *unlocked =
+			(InplaceTupleHeaderData *) (unlock + xlrec->nunlock);
+
+		inplace_page_apply_freeze(page, freeze, xlrec->nfreeze,
+								  unlock, unlocked, xlrec->nunlock);
+		PageSetLSN(page, record->EndRecPtr);
+		MarkBufferDirty(buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * The data page may be newer than the record (it had no image, or was written
+ * before the crash); the map page has an LSN of its own and is brought up to
+ * date in any case.
+ */
+void
+inplace_redo_visible(XLogReaderState *record)
+{
+	xl_ip_visible *xlrec = (xl_ip_visible *) XLogRecGetData(record);
+	RelFileLocator loc;
+	BlockNumber blk;
+	Buffer		buffer;
+	Buffer		vmbuffer;
+
+	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
+	conflict_with(xlrec->horizon, loc);
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+
+		PageSetAllVisible(page);
+		if (XLogHintBitIsNeeded())
+			PageSetLSN(page, record->EndRecPtr);
+		MarkBufferDirty(buffer);
+	}
+	release_and_record_space(buffer, loc, blk);
+
+	/* a map page torn or lost by the crash starts afresh, all zero */
+	if (XLogReadBufferForRedoExtended(record, 1, RBM_ZERO_ON_ERROR, false,
+									  &vmbuffer) == BLK_NEEDS_REDO)
+	{
+		Page		vmpage = BufferGetPage(vmbuffer);
+
+		if (PageIsNew(vmpage))
+			PageInit(vmpage, BLCKSZ, 0);
+		*vm_byte(vmpage, blk) |= xlrec->flags << VM_SHIFT(blk);
+		PageSetLSN(vmpage, record->EndRecPtr);
+		MarkBufferDirty(vmbuffer);
+	}
+	if (BufferIsValid(vmbuffer))
+		UnlockReleaseBuffer(vmbuffer);
+}
+
+void
+inplace_redo_discard(XLogReaderState *record)
+{
+	xl_ip_undo_discard *xlrec =
+		(xl_ip_undo_discard *) XLogRecGetData(record);
+	RelFileLocator loc;
+
+	memset(&loc, 0, sizeof(loc));
+	LocatorDb(loc) = xlrec->dboid;
+	conflict_with(xlrec->horizon, loc);
+}

@@ -1,0 +1,660 @@
+/*-------------------------------------------------------------------------
+ *
+ * redo.c
+ *	  Replay of row changes, and the resource manager itself.
+ *
+ * The undo page of a record is rebuilt from the record alone.  Pages are
+ * locked in the order of the forward change: data pages, then the undo page.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/bufmask.h"
+#include "access/visibilitymap.h"
+#include "access/xlogutils.h"
+#include "access/xlog_internal.h"
+#include "storage/freespace.h"
+#include "table/rowcheck.h"
+#include "undo/delta.h"
+#include "wal/wal.h"
+
+static void
+bad_record(XLogReaderState *record, const char *what)
+{
+	elog(PANIC, "inplace WAL record at %X/%X: %s",
+		 LSN_FORMAT_ARGS(record->ReadRecPtr), what);
+}
+
+static bool
+block_will_init(XLogReaderState *record, uint8 block_id)
+{
+	return (XLogRecGetBlock(record, block_id)->flags & BKPBLOCK_WILL_INIT) != 0;
+}
+
+static BlockNumber
+block_location(XLogReaderState *record, uint8 block_id, RelFileLocator *loc)
+{
+	BlockNumber blk;
+
+	XLogRecGetBlockTag(record, block_id, loc, NULL, &blk);
+	return blk;
+}
+
+/* clear the visibility map bits, whether or not the page needs redo */
+static void
+redo_clear_visible(XLogReaderState *record, uint8 block_id)
+{
+	RelFileLocator loc;
+	BlockNumber blk = block_location(record, block_id, &loc);
+	Relation	reln = CreateFakeRelcacheEntry(loc);
+	Buffer		vmbuffer = InvalidBuffer;
+
+	visibilitymap_pin(reln, blk, &vmbuffer);
+	visibilitymap_clear(reln, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
+	ReleaseBuffer(vmbuffer);
+	FreeFakeRelcacheEntry(reln);
+}
+
+static uint8
+visible_flags(XLogReaderState *record)
+{
+	return XLogRecGetDataLen(record) > 0 ? *(uint8 *) XLogRecGetData(record) : 0;
+}
+
+static void
+redo_undo_put(XLogReaderState *record, uint8 block_id, uint16 offset,
+			  const char *rec, Size len)
+{
+	Buffer		buffer;
+	Page		page;
+
+	if (block_will_init(record, block_id))
+	{
+		buffer = XLogInitBufferForRedo(record, block_id);
+		UndoPageInit(BufferGetPage(buffer));
+	}
+	else if (XLogReadBufferForRedo(record, block_id, &buffer) != BLK_NEEDS_REDO)
+	{
+		if (BufferIsValid(buffer))
+			UnlockReleaseBuffer(buffer);
+		return;
+	}
+	page = BufferGetPage(buffer);
+	UndoPagePut(page, offset, rec, len);
+	PageSetLSN(page, record->EndRecPtr);
+	MarkBufferDirty(buffer);
+	UnlockReleaseBuffer(buffer);
+}
+
+/* the undo records of a record that carries them whole */
+static void
+redo_undo(XLogReaderState *record, uint8 block_id)
+{
+	Size		len;
+	char	   *data;
+	uint16		offset;
+
+	if (!XLogRecHasBlockRef(record, block_id))
+		return;
+	data = XLogRecGetBlockData(record, block_id, &len);
+	if (data == NULL || len < sizeof(uint16))
+	{
+		/* a full-page image took the data's place */
+		redo_undo_put(record, block_id, 0, NULL, 0);
+		return;
+	}
+	memcpy(&offset, data, sizeof(uint16));
+	redo_undo_put(record, block_id, offset, data + sizeof(uint16),
+				  len - sizeof(uint16));
+}
+
+/*
+ * Get a data page that may have to be made; false if nothing is to be done.
+ */
+static bool
+redo_data_page(XLogReaderState *record, uint8 block_id, Buffer *buffer)
+{
+	if (block_will_init(record, block_id))
+	{
+		*buffer = XLogInitBufferForRedo(record, block_id);
+		PageInit(BufferGetPage(*buffer), BLCKSZ, 0);
+		return true;
+	}
+	return XLogReadBufferForRedo(record, block_id, buffer) == BLK_NEEDS_REDO;
+}
+
+static void
+finish_page(XLogReaderState *record, Buffer buffer)
+{
+	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
+	MarkBufferDirty(buffer);
+}
+
+/* a MAXALIGNed copy of a tuple, for adding to a page */
+static void
+add_item(XLogReaderState *record, Page page, OffsetNumber off,
+		 InplaceTupleHeader tup, Size len)
+{
+	if (inplace_page_add(page, tup, len, off) != off)
+		bad_record(record, "row does not fit its page");
+}
+
+static InplaceTupleHeader
+item_at(XLogReaderState *record, Page page, OffsetNumber off)
+{
+	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
+		!ItemIdIsNormal(PageGetItemId(page, off)))
+		bad_record(record, "no row at its place");
+	return PageGetTupleAt(page, off);
+}
+
+static void
+after_insert_fsm(XLogReaderState *record, uint8 block_id, Size freespace)
+{
+	RelFileLocator loc;
+	BlockNumber blk = block_location(record, block_id, &loc);
+
+	/* as heap: pages that got nearly full are worth telling about */
+	if (freespace < BLCKSZ / 5)
+		XLogRecordPageWithFreeSpace(loc, blk, freespace);
+}
+
+static void
+redo_insert(XLogReaderState *record, bool multi)
+{
+	Buffer		buffer;
+	Size		freespace = BLCKSZ;
+
+	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+		redo_clear_visible(record, 0);
+
+	if (redo_data_page(record, 0, &buffer))
+	{
+		Page		page = BufferGetPage(buffer);
+		Size		datalen;
+		char	   *data = XLogRecGetBlockData(record, 0, &datalen);
+		char	   *end = data + datalen;
+		union
+		{
+			char		data[BLCKSZ];
+			InplaceTupleHeaderData hdr;
+		}			tup;
+		uint16		count = 1;
+		uint8		flags = 0;
+
+		if (multi)
+		{
+			flags = *(uint8 *) data;
+			memcpy(&count, data + 1, 2);
+			data += 3;
+		}
+		for (int i = 0; i < count; i++)
+		{
+			OffsetNumber off;
+			uint16		natts;
+			uint16		len;
+
+			memcpy(&off, data, 2);
+			if (multi)
+			{
+				memcpy(&natts, data + 2, 2);
+				memcpy(&len, data + 4, 2);
+				data += 6;
+			}
+			else
+			{
+				flags = *(uint8 *) (data + 2);
+				memcpy(&natts, data + 3, 2);
+				data += 5;
+				len = end - data;
+			}
+			memset(&tup.hdr, 0, SizeOfInplaceTupleHeader);
+			tup.hdr.t_xid = XLogRecGetXid(record);
+			tup.hdr.t_natts = natts;
+			tup.hdr.t_infomask = IP_FRESH;
+			if (flags & XLIP_FROZEN)
+				tup.hdr.t_infomask |= IP_FROZEN | IP_COMMITTED;
+			memcpy(tup.data + SizeOfInplaceTupleHeader, data, len);
+			data += len;
+			add_item(record, page, off, &tup.hdr, SizeOfInplaceTupleHeader + len);
+		}
+		freespace = PageGetHeapFreeSpace(page);
+		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+			PageClearAllVisible(page);
+		finish_page(record, buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	after_insert_fsm(record, 0, freespace);
+}
+
+/*
+ * The parts of a compact update record.
+ */
+typedef struct CompactUpdate
+{
+	OffsetNumber off;
+	uint16		flags;
+	uint16		undo_off;
+	TransactionId old_xid;
+	CommandId	cid;
+	char		forward[BLCKSZ * 2];
+	Size		forward_len;
+	char		backward[BLCKSZ * 2];
+	Size		backward_len;
+} CompactUpdate;
+
+static void
+parse_compact(XLogReaderState *record, const char *data, Size len,
+			  CompactUpdate *cu)
+{
+	const char *p = data + 8;
+	const char *end = data + len;
+	char	   *f = cu->forward;
+	char	   *b = cu->backward;
+	uint16		w;
+
+	memcpy(&w, data, 2);
+	cu->off = w & INPLACE_OFFSET_MASK;
+	cu->flags = w & ~INPLACE_OFFSET_MASK;
+	memcpy(&cu->undo_off, data + 2, 2);
+	memcpy(&cu->old_xid, data + 4, 4);
+	cu->cid = FirstCommandId;
+	if (cu->flags & XLIP_UPD_CID)
+		p = varint_get(p, end, &cu->cid);
+	while (p && p < end)
+	{
+		uint32		skip;
+		uint32		n;
+
+		if ((p = varint_get(p, end, &skip)) == NULL ||
+			(p = varint_get(p, end, &n)) == NULL ||
+			n > (Size) (end - p) / 2)
+			bad_record(record, "damaged update");
+		b = varint_put(b, skip);
+		b = varint_put(b, n << 1);
+		memcpy(b, p, n);
+		b += n;
+		f = varint_put(f, skip);
+		f = varint_put(f, n << 1);
+		memcpy(f, p + n, n);
+		f += n;
+		p += 2 * n;
+	}
+	cu->forward_len = f - cu->forward;
+	cu->backward_len = b - cu->backward;
+}
+
+/*
+ * Put the new image of a row, made by the forward delta from the old one.
+ */
+static void
+apply_update(XLogReaderState *record, Page page, OffsetNumber off,
+			 const InplaceTupleHeaderData *hdr, const char *delta, Size delta_len)
+{
+	InplaceTupleHeader tup = item_at(record, page, off);
+	Size		itemlen = ItemIdGetLength(PageGetItemId(page, off));
+	union
+	{
+		char		data[BLCKSZ];
+		InplaceTupleHeaderData hdr;
+		double		align_it;
+	}			new;
+	int			len;
+
+	len = delta_apply(delta, delta_len,
+					  (char *) tup + SizeOfInplaceTupleHeader,
+					  inplace_tuple_len(tup, itemlen) - SizeOfInplaceTupleHeader,
+					  new.data + SizeOfInplaceTupleHeader,
+					  BLCKSZ - SizeOfInplaceTupleHeader);
+	if (len < 0)
+		bad_record(record, "delta does not fit its row");
+	new.hdr = *hdr;
+	if (!inplace_page_replace(page, off, &new.hdr,
+							  len + SizeOfInplaceTupleHeader, true))
+		bad_record(record, "updated row does not fit its page");
+}
+
+static void
+redo_update_compact(XLogReaderState *record, const char *data, Size len)
+{
+	static CompactUpdate cu;
+	static char undo[UNDO_MAX_RECORD];
+	RelFileLocator loc;
+	BlockNumber blk = block_location(record, 0, &loc);
+	BlockNumber undoblk;
+	RelFileLocator undoloc;
+	TransactionId xid = XLogRecGetXid(record);
+	InplaceTupleHeaderData hdr;
+	InplaceTupleHeaderData old;
+	InplaceTupleHeaderData newer;
+	Buffer		buffer;
+	Size		undo_len;
+
+	parse_compact(record, data, len, &cu);
+	undoblk = block_location(record, 1, &undoloc);
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+		InplaceTupleHeader tup = item_at(record, page, cu.off);
+
+		hdr = *tup;
+		hdr.t_xid = xid;
+		hdr.t_tag = NextTag(tup->t_tag);
+		hdr.t_infomask = (tup->t_infomask & IP_STALE) |
+			((cu.flags & XLIP_UPD_KEYS) ? IP_KEYS_UPDATED : 0);
+		HdrSetUndo(&hdr, UndoPtrMake(undoblk, cu.undo_off));
+		apply_update(record, page, cu.off, &hdr, cu.forward, cu.forward_len);
+		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+			PageClearAllVisible(page);
+		finish_page(record, buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+
+	/*
+	 * The undo record, by the function that made it in the first place.  Only
+	 * what a relative header needs of the two headers matters.
+	 */
+	memset(&old, 0, sizeof(old));
+	memset(&newer, 0, sizeof(newer));
+	old.t_xid = cu.old_xid;
+	old.t_infomask = (cu.flags & XLIP_UPD_OLD_FROZEN) ? IP_FROZEN : 0;
+	old.t_tag = (cu.flags & XLIP_UPD_TAG_ZERO) ? 0 :
+		(cu.flags & XLIP_UPD_TAG_WRAPPED) ? INPLACE_MAX_TAG : 1;
+	newer.t_tag = NextTag(old.t_tag);
+	undo_len = UndoBuild(undo, UNDO_UPDATE, xid, cu.cid, LocatorSpc(loc),
+						 LocatorRel(loc), blk, cu.off, &old, &newer, true,
+						 cu.backward, cu.backward_len);
+	redo_undo_put(record, 1, cu.undo_off, undo, undo_len);
+}
+
+static void
+redo_update(XLogReaderState *record)
+{
+	Size		len;
+	char	   *data = XLogRecGetBlockData(record, 0, &len);
+	uint16		w;
+	Buffer		buffer;
+
+	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+		redo_clear_visible(record, 0);
+
+	memcpy(&w, data, 2);
+	if (w & XLIP_UPD_COMPACT)
+	{
+		redo_update_compact(record, data, len);
+		return;
+	}
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		InplaceTupleHeaderData hdr;
+		Page		page = BufferGetPage(buffer);
+
+		memcpy(&hdr, data + 2, SizeOfInplaceTupleHeader);
+		apply_update(record, page, w & INPLACE_OFFSET_MASK, &hdr,
+					 data + 2 + SizeOfInplaceTupleHeader,
+					 len - 2 - SizeOfInplaceTupleHeader);
+		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+			PageClearAllVisible(page);
+		finish_page(record, buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	redo_undo(record, 1);
+}
+
+/* DELETE, LOCK and HEADER set a row's header */
+static void
+redo_header(XLogReaderState *record)
+{
+	Buffer		buffer;
+
+	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+		redo_clear_visible(record, 0);
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+		Size		len;
+		char	   *data = XLogRecGetBlockData(record, 0, &len);
+		OffsetNumber off;
+		InplaceTupleHeader tup;
+
+		memcpy(&off, data, 2);
+		tup = item_at(record, page, off);
+		memcpy(tup, data + 2, SizeOfInplaceTupleHeader);
+		if (tup->t_infomask & IP_DELETED)
+			PageSetPrunable(page, tup->t_xid);
+		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+			PageClearAllVisible(page);
+		finish_page(record, buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	redo_undo(record, 1);
+}
+
+/* RESTORE and PUSH put a whole tuple */
+static void
+redo_replace(XLogReaderState *record)
+{
+	Buffer		buffer;
+
+	if (redo_data_page(record, 0, &buffer))
+	{
+		Page		page = BufferGetPage(buffer);
+		Size		len;
+		char	   *data = XLogRecGetBlockData(record, 0, &len);
+		OffsetNumber off;
+		union
+		{
+			char		data[BLCKSZ];
+			InplaceTupleHeaderData hdr;
+			double		align_it;
+		}			tup;
+
+		memcpy(&off, data, 2);
+		memcpy(tup.data, data + 2, len - 2);
+		if (off > PageGetMaxOffsetNumber(page) ||
+			!ItemIdIsUsed(PageGetItemId(page, off)))
+			add_item(record, page, off, &tup.hdr, len - 2);
+		else if (!inplace_page_replace(page, off, &tup.hdr, len - 2, true))
+			bad_record(record, "restored row does not fit its page");
+		finish_page(record, buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	redo_undo(record, 1);
+}
+
+static void
+put_old_header(XLogReaderState *record, Page page, const char *data)
+{
+	OffsetNumber off;
+	InplaceTupleHeader tup;
+
+	memcpy(&off, data, 2);
+	tup = item_at(record, page, off);
+	memcpy(tup, data + 2, SizeOfInplaceTupleHeader);
+	PageSetPrunable(page, tup->t_xid);
+}
+
+static void
+redo_move(XLogReaderState *record)
+{
+	uint8		vis = visible_flags(record);
+	Buffer		newbuf;
+	Buffer		oldbuf = InvalidBuffer;
+	Size		freespace = BLCKSZ;
+
+	if (vis & XLIP_CLEAR_VISIBLE)
+		redo_clear_visible(record, 0);
+	if (vis & XLIP_CLEAR_VISIBLE_OLD)
+		redo_clear_visible(record, 2);
+
+	/* the old page first: readers must not find the row on neither */
+	if (XLogRecHasBlockRef(record, 2))
+	{
+		if (XLogReadBufferForRedo(record, 2, &oldbuf) == BLK_NEEDS_REDO)
+		{
+			Size		len;
+			char	   *data = XLogRecGetBlockData(record, 2, &len);
+
+			put_old_header(record, BufferGetPage(oldbuf), data);
+			if (vis & XLIP_CLEAR_VISIBLE_OLD)
+				PageClearAllVisible(BufferGetPage(oldbuf));
+			finish_page(record, oldbuf);
+		}
+	}
+
+	if (redo_data_page(record, 0, &newbuf))
+	{
+		Page		page = BufferGetPage(newbuf);
+		Size		len;
+		char	   *data = XLogRecGetBlockData(record, 0, &len);
+		char	   *p = data;
+		uint16		same;
+		OffsetNumber off;
+		union
+		{
+			char		data[BLCKSZ];
+			InplaceTupleHeaderData hdr;
+			double		align_it;
+		}			tup;
+
+		memcpy(&same, p, 2);
+		p += 2;
+		if (same)
+			p += SizeOfInplaceTupleHeader;
+		memcpy(&off, p, 2);
+		p += 2;
+		memcpy(tup.data, p, len - (p - data));
+		add_item(record, page, off, &tup.hdr, len - (p - data));
+		if (same)
+			put_old_header(record, page, data);
+		freespace = PageGetHeapFreeSpace(page);
+		if (vis & XLIP_CLEAR_VISIBLE)
+			PageClearAllVisible(page);
+		finish_page(record, newbuf);
+	}
+	if (BufferIsValid(newbuf))
+		UnlockReleaseBuffer(newbuf);
+	if (BufferIsValid(oldbuf))
+		UnlockReleaseBuffer(oldbuf);
+
+	redo_undo(record, 1);
+	after_insert_fsm(record, 0, freespace);
+}
+
+void
+inplace_redo(XLogReaderState *record)
+{
+	switch (XLogRecGetInfo(record) & ~XLR_INFO_MASK)
+	{
+		case XLOG_IP_INSERT:
+			redo_insert(record, false);
+			break;
+		case XLOG_IP_MULTI_INSERT:
+			redo_insert(record, true);
+			break;
+		case XLOG_IP_UPDATE:
+			redo_update(record);
+			break;
+		case XLOG_IP_DELETE:
+		case XLOG_IP_LOCK:
+		case XLOG_IP_HEADER:
+			redo_header(record);
+			break;
+		case XLOG_IP_MOVE:
+			redo_move(record);
+			break;
+		case XLOG_IP_RESTORE:
+		case XLOG_IP_PUSH:
+			redo_replace(record);
+			break;
+		case XLOG_IP_UNDO:
+			redo_undo(record, 0);
+			break;
+		case XLOG_IP_PRUNE:
+			inplace_redo_prune(record);
+			break;
+		case XLOG_IP_VACUUM:
+			inplace_redo_vacuum(record);
+			break;
+		case XLOG_IP_FREEZE:
+			inplace_redo_freeze(record);
+			break;
+		case XLOG_IP_VISIBLE:
+			inplace_redo_visible(record);
+			break;
+		case XLOG_IP_UNDO_DISCARD:
+			inplace_redo_discard(record);
+			break;
+		default:
+			elog(PANIC, "inplace_redo: unknown op code %u",
+				 XLogRecGetInfo(record));
+	}
+}
+
+/*
+ * What may differ between a page and its replay: LSN and checksum, page hints,
+ * the hole, hint bits of rows, and the command id or speculative token of an
+ * inserted row (neither is logged).
+ */
+void
+inplace_mask(char *pagedata, BlockNumber blkno)
+{
+	Page		page = (Page) pagedata;
+
+	mask_page_lsn_and_checksum(page);
+	mask_page_hint_bits(page);
+	if (PageIsNew(page))
+		return;
+	mask_unused_space(page);
+	if (PageGetSpecialSize(page) != 0)
+		return;					/* undo */
+
+	/* what is left of rows that are gone, between the others */
+	inplace_page_blank_gaps(page);
+
+	for (OffsetNumber off = FirstOffsetNumber;
+		 off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		InplaceTupleHeader tup;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		tup->t_infomask &= ~(IP_HINT_BITS | IP_SPECULATIVE);
+		if ((tup->t_infomask & (IP_FRESH | IP_LOCK_BITS)) == IP_FRESH)
+			memset(tup->t_undo, 0, sizeof(tup->t_undo));
+	}
+}
+
+static void
+inplace_decode(struct LogicalDecodingContext *ctx, struct XLogRecordBuffer *buf)
+{
+}
+
+/* not const: PostgreSQL 15's declaration of RegisterCustomRmgr is not */
+static RmgrData inplace_rmgr = {
+	.rm_name = RM_INPLACE_NAME,
+	.rm_redo = inplace_redo,
+	.rm_desc = inplace_desc,
+	.rm_identify = inplace_identify,
+	.rm_startup = NULL,
+	.rm_cleanup = NULL,
+	.rm_mask = inplace_mask,
+	.rm_decode = inplace_decode
+};
+
+void
+InplaceRmgrRegister(void)
+{
+	RegisterCustomRmgr(RM_INPLACE_ID, &inplace_rmgr);
+}

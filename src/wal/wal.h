@@ -1,0 +1,240 @@
+/*-------------------------------------------------------------------------
+ *
+ * wal.h
+ *	  The resource manager and its records.
+ *
+ * Conventions: block 0 is the data page (XLOG_IP_MOVE: the new row's page),
+ * block 1 of a record that writes undo is the undo page.  xl_xid is the
+ * changer; redo takes t_xid from it unless the record has a whole header.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_WAL_H
+#define INPLACE_WAL_H
+
+#include "inplace.h"
+#include "access/xlogreader.h"
+#include "lib/stringinfo.h"
+#include "table/tuple.h"
+#include "undo/undo.h"
+
+/* custom resource manager IDs are 128 to 255 */
+#define RM_INPLACE_ID			177
+#define RM_INPLACE_NAME			"inplace"
+
+#define XLOG_IP_INSERT			0x00
+#define XLOG_IP_MULTI_INSERT	0x10
+#define XLOG_IP_UPDATE			0x20	/* in place */
+#define XLOG_IP_DELETE			0x30
+#define XLOG_IP_MOVE			0x40	/* update to a new TID */
+#define XLOG_IP_LOCK			0x50
+#define XLOG_IP_RESTORE			0x60	/* rollback of one row, on its page */
+#define XLOG_IP_PRUNE			0x70
+#define XLOG_IP_VACUUM			0x80	/* LP_DEAD to LP_UNUSED */
+#define XLOG_IP_FREEZE			0x90
+#define XLOG_IP_VISIBLE			0xA0
+#define XLOG_IP_UNDO_DISCARD	0xB0
+#define XLOG_IP_HEADER			0xC0	/* a row's header set, nothing else */
+#define XLOG_IP_PUSH			0xD0	/* raw version pushed by a rewrite */
+#define XLOG_IP_UNDO			0xE0	/* undo of a table without WAL; block 0 is
+									 * the undo page */
+
+/*
+ * Main data of INSERT, MULTI_INSERT, UPDATE, DELETE, MOVE, LOCK, HEADER,
+ * PUSH: none, or one byte of these, which is replayed whether or not the page
+ * needs it.
+ */
+#define XLIP_CLEAR_VISIBLE		0x01	/* clear the map bits of block 0 */
+#define XLIP_CLEAR_VISIBLE_OLD	0x02	/* MOVE: of block 2 */
+
+/*
+ * Block data of an undo page (block 1; 0 for XLOG_IP_UNDO): uint16 offset in
+ * the page, then the record or records, back to back.  XLOG_IP_UPDATE in its
+ * compact form has none.
+ *
+ * XLOG_IP_INSERT, block 0: uint16 offset, uint8 XLIP_FROZEN or 0, uint16
+ * t_natts, the tuple after the fixed header.
+ * XLOG_IP_MULTI_INSERT, block 0: uint8 XLIP_FROZEN or 0, uint16 count; for
+ * each: uint16 offset, uint16 t_natts, uint16 length, the tuple after the
+ * fixed header.  In both t_xid is the record's, the command id is 0.
+ */
+#define XLIP_FROZEN				0x01
+
+/*
+ * XLOG_IP_UPDATE, block 0 (kept beside a full-page image): uint16, whose low
+ * 9 bits are the offset and the others these flags.
+ *
+ * With COMPACT: uint16 undo offset, uint32 the old version's xid, varint cid
+ * if CID, then edits to the end, each varint skip, varint length, the old
+ * bytes, the new bytes.  The undo record is built from that in redo.
+ * Without: the new tuple header, the forward delta.
+ */
+#define XLIP_UPD_COMPACT		0x0200
+#define XLIP_UPD_CID			0x0400
+#define XLIP_UPD_KEYS			0x0800
+#define XLIP_UPD_TAG_ZERO		0x1000
+#define XLIP_UPD_TAG_WRAPPED	0x2000
+#define XLIP_UPD_OLD_FROZEN		0x4000
+
+/*
+ * XLOG_IP_DELETE, LOCK, HEADER, block 0: uint16 offset, the new tuple header.
+ * XLOG_IP_RESTORE, PUSH, block 0: uint16 offset, the tuple.  Block 1 is
+ * optional.
+ * XLOG_IP_MOVE: block 0 the new row's page: uint16 offset, the tuple; block 2
+ * the old row's page if it is another one: uint16 offset, the new header.
+ * If it is the same page, these come first in block 0: uint16 offset (or 0),
+ * the header.
+ */
+
+/*
+ * XLOG_IP_PRUNE.  Block 0.  Main data: this, then uint16 offsets: ndead of
+ * rows made LP_DEAD, nunused of line pointers made LP_UNUSED, ntrim pairs
+ * (offset, new item length) of items whose padding is given back.  The page
+ * is then compacted.
+ */
+typedef struct xl_ip_prune
+{
+	TransactionId horizon;		/* newest xid removed, for standby conflicts */
+	uint16		ndead;
+	uint16		nunused;
+	uint16		ntrim;
+} xl_ip_prune;
+
+/*
+ * XLOG_IP_VACUUM.  Block 0.  Main data: uint16 count, then offsets of line
+ * pointers made LP_UNUSED (trailing ones are cut off).
+ */
+
+/*
+ * XLOG_IP_FREEZE.  Block 0.  Main data: this, then offsets: nfreeze of rows
+ * whose t_xid becomes frozen (FROZEN and COMMITTED set, ABORTED cleared; the
+ * xid itself stays to be looked at), nunlock of rows whose finished
+ * lockers are taken off: their header becomes the one that follows in an array of
+ * InplaceTupleHeaderData.
+ */
+typedef struct xl_ip_freeze
+{
+	TransactionId horizon;
+	uint16		nfreeze;
+	uint16		nunlock;
+} xl_ip_freeze;
+
+/*
+ * XLOG_IP_VISIBLE.  Block 0 the data page (PD_ALL_VISIBLE is set on it; no
+ * image unless checksums or wal_log_hints), block 1 the visibility map page.
+ */
+typedef struct xl_ip_visible
+{
+	TransactionId horizon;
+	uint8		flags;			/* VISIBILITYMAP_ALL_VISIBLE, _ALL_FROZEN */
+} xl_ip_visible;
+
+/* without the padding at the end */
+#define SizeOfIpPrune	(offsetof(xl_ip_prune, ntrim) + sizeof(uint16))
+#define SizeOfIpFreeze	(offsetof(xl_ip_freeze, nunlock) + sizeof(uint16))
+#define SizeOfIpVisible	(offsetof(xl_ip_visible, flags) + sizeof(uint8))
+
+/*
+ * XLOG_IP_UNDO_DISCARD.  No block.
+ */
+typedef struct xl_ip_undo_discard
+{
+	Oid			dboid;
+	TransactionId horizon;		/* newest xid whose undo is given back */
+} xl_ip_undo_discard;
+
+extern void InplaceRmgrRegister(void);
+extern void inplace_redo(XLogReaderState *record);
+extern void inplace_desc(StringInfo buf, XLogReaderState *record);
+extern const char *inplace_identify(uint8 info);
+extern void inplace_mask(char *pagedata, BlockNumber blkno);
+
+/* log.c: one function a record; all are called inside the critical section
+ * with the buffers locked and the changes made, and set the pages' LSNs. */
+extern void inplace_log_prune(Relation rel, Buffer buffer,
+							  TransactionId horizon,
+							  const OffsetNumber *dead, int ndead,
+							  const OffsetNumber *unused, int nunused,
+							  const OffsetNumber *trim /* pairs */, int ntrim);
+extern void inplace_log_vacuum(Relation rel, Buffer buffer,
+							   const OffsetNumber *unused, int nunused);
+extern void inplace_log_freeze(Relation rel, Buffer buffer,
+							   TransactionId horizon,
+							   const OffsetNumber *freeze, int nfreeze,
+							   const OffsetNumber *unlock,
+							   const InplaceTupleHeaderData *unlocked, int nunlock);
+extern XLogRecPtr inplace_log_visible(Relation rel, Buffer buffer,
+									  Buffer vmbuffer, TransactionId horizon,
+									  uint8 flags);
+extern void inplace_log_discard(Oid dboid, TransactionId horizon);
+
+/*
+ * log.c: these take the undo that goes with the change (ui NULL: none); they
+ * set the LSNs of all pages, the undo page's too.  clear: XLIP_CLEAR_*.
+ */
+extern void inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
+							   bool init_page, bool clear);
+extern void inplace_log_multi_insert(Relation rel, Buffer buffer,
+									 const OffsetNumber *offs, int n,
+									 bool init_page, bool clear, char *scratch);
+/* room for the scratch buffer of the function above */
+#define MULTI_INSERT_SCRATCH (2 * BLCKSZ)
+
+/* the undo of a permanent table whose own changes are not logged */
+extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
+								   Size undo_len);
+extern void inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
+							   UndoInsert *ui, const char *undo, Size undo_len);
+extern void inplace_log_delete(Relation rel, Buffer buffer, OffsetNumber off,
+							   bool clear, UndoInsert *ui, const char *undo,
+							   Size undo_len);
+/* info is XLOG_IP_RESTORE or XLOG_IP_PUSH */
+extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,
+								OffsetNumber off, InplaceTupleHeader tup,
+								Size len, UndoInsert *ui, const char *undo,
+								Size undo_len);
+extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
+							 Buffer newbuf, OffsetNumber newoff,
+							 bool init_page, uint8 clear, UndoInsert *ui,
+							 const char *undo, Size undo_len);
+/* compact and compact_len, or the header and forward delta, as in the above */
+extern void inplace_log_update(Relation rel, Buffer buffer, const char *data,
+							   Size len, bool clear, UndoInsert *ui,
+							   const char *undo /* NULL if compact */,
+							   Size undo_len);
+
+/*
+ * The page changes themselves, shared by do and redo (redo.c).
+ */
+extern void inplace_page_apply_prune(Page page,
+									 const OffsetNumber *dead, int ndead,
+									 const OffsetNumber *unused, int nunused,
+									 const OffsetNumber *trim, int ntrim);
+extern void inplace_page_apply_vacuum(Page page, const OffsetNumber *unused,
+									  int nunused);
+extern void inplace_page_apply_freeze(Page page,
+									  const OffsetNumber *freeze, int nfreeze,
+									  const OffsetNumber *unlock,
+									  const InplaceTupleHeaderData *unlocked,
+									  int nunlock);
+
+/* page.c: zero what belongs to no item; for the mask, on a copy of a page */
+extern void inplace_page_blank_gaps(Page page);
+
+/* log_vacuum.c: redo of the records that VACUUM and pruning write */
+extern void inplace_redo_prune(XLogReaderState *record);
+extern void inplace_redo_vacuum(XLogReaderState *record);
+extern void inplace_redo_freeze(XLogReaderState *record);
+extern void inplace_redo_visible(XLogReaderState *record);
+extern void inplace_redo_discard(XLogReaderState *record);
+
+/*
+ * Set visibility map bits of a block with our own record (log_heap_visible
+ * would have heap's mask applied to our pages).  Both buffers pinned, the
+ * data page exclusively locked.  Does the critical section itself.
+ */
+extern void inplace_visibilitymap_set(Relation rel, BlockNumber blk,
+									  Buffer buffer, Buffer vmbuffer,
+									  TransactionId horizon, uint8 flags);
+
+#endif							/* INPLACE_WAL_H */
