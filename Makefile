@@ -9,7 +9,6 @@
 
 EXTENSION = inplace
 MODULE_big = inplace
-DATA = $(wildcard sql/inplace--*.sql)
 
 PG_CONFIG ?= pg_config
 
@@ -19,6 +18,13 @@ PG_CONFIG ?= pg_config
 OBJDIR = build
 SOURCES = $(sort $(wildcard src/*.c src/*/*.c))
 OBJS = $(SOURCES:%.c=$(OBJDIR)/%.o)
+
+# The script is sql/inplace--VERSION.sql, or put together from its parts.
+DATA = $(wildcard sql/inplace--*.sql)
+ifeq ($(DATA),)
+SQL_PARTS = $(sort $(wildcard sql/parts/*.sql))
+DATA_built = $(OBJDIR)/inplace--0.1.0.sql
+endif
 
 PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
@@ -42,6 +48,12 @@ include $(PGXS)
 $(OBJS): $(OBJDIR)/%.o: %.c $(OBJDIR)/server
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c -o $@ $<
+
+ifdef SQL_PARTS
+$(OBJDIR)/inplace--0.1.0.sql: $(SQL_PARTS)
+	@mkdir -p $(@D)
+	cat $^ >$@
+endif
 
 $(OBJDIR)/server: FORCE
 	@mkdir -p $(@D)

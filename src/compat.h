@@ -82,6 +82,11 @@ typedef Oid RelFileNumber;
 	ResolveRecoveryConflictWithSnapshot(horizon, iscat, loc)
 #endif
 
+/* blocks given to smgrextend have to be aligned for direct I/O from 16 on */
+#if PG_VERSION_NUM < 160000
+typedef PGAlignedBlock PGIOAlignedBlock;
+#endif
+
 /* conditional row lock waits can log their failure from 18 on */
 #if PG_VERSION_NUM >= 180000
 #define TryLockTuple(rel, tid, mode) ConditionalLockTuple(rel, tid, mode, log_lock_failures)
@@ -142,6 +147,13 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #else
 #define IndexBeginScan(table, index, snapshot, nkeys, norderbys) \
 	index_beginscan(table, index, snapshot, nkeys, norderbys)
+#endif
+
+/* goes before the whole declaration */
+#if PG_VERSION_NUM >= 180000
+#define INPLACE_NORETURN	pg_noreturn
+#else
+#define INPLACE_NORETURN	pg_attribute_noreturn()
 #endif
 
 #endif							/* INPLACE_COMPAT_H */

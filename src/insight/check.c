@@ -23,8 +23,9 @@
  *	  and if the row on the page is the same still; an index entry that leads
  *	  nowhere only if it is there at the second look, and its row is not; a
  *	  row that no entry leads to always, for the snapshot protects the entry.
- *	  A Bloom filter may say that an entry is there which is not (with tables
- *	  that fit maintenance_work_mem: one in thousands), never the reverse.
+ *	  A Bloom filter may say that an entry is there which is not (with filters
+ *	  that fit maintenance_work_mem: one in fifty at worst, and of small tables
+ *	  hardly ever), never the reverse.
  *
  * Corrupt data must not crash or stop us
  *	  Rows are validated before they are deformed (InsightCheckRow), and each
@@ -250,7 +251,8 @@ row_unchanged(CheckState *state, BlockNumber block, OffsetNumber off,
 		ItemId		lp = PageGetItemId(page, off);
 
 		if (ItemIdIsNormal(lp) &&
-			ItemIdGetLength(lp) >= SizeOfInplaceTupleHeader)
+			ItemIdGetLength(lp) >= SizeOfInplaceTupleHeader &&
+			ItemIdGetOffset(lp) + ItemIdGetLength(lp) <= BLCKSZ)
 		{
 			InplaceTupleHeaderData now;
 

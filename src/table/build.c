@@ -67,7 +67,7 @@ typedef struct BuildState
 	bool		all_versions;	/* older versions go into the index, too */
 	bool		is_catalog;
 
-	ChainWalk *walk;			/* made when first needed */
+	ChainWalk  *walk;			/* made when first needed */
 	MemoryContext page_cxt;		/* older versions of the current page */
 	OlderVersion *older;
 } BuildState;
@@ -131,7 +131,7 @@ static void
 note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 					InplaceTupleHeader tup, Size len)
 {
-	ChainWalk *walk = bs->walk;
+	ChainWalk  *walk = bs->walk;
 
 	if (!bs->all_versions && bs->info->ii_BrokenHotChain)
 		return;
@@ -145,7 +145,7 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 	{
 		OlderVersion *v;
 
-		if (walk->type != UNDO_UPDATE)
+		if (walk->change != UNDO_UPDATE)
 			continue;
 		if (!bs->all_versions)
 		{

@@ -43,11 +43,14 @@
 #include "table/table.h"
 
 /*
- * In sort tuples: this row has more versions than the one sorted, they are to
- * be fetched from the old table again (t_self).  Without it t_xmin and cmin
+ * In sort tuples, whose header nobody else looks at:
+ * SORTED_HAS_VERSIONS: the row has more versions than the one sorted, they are
+ * to be fetched from the old table again (t_self).  Without it t_xmin and cmin
  * are those of the one version there is.
+ * SORTED_FROZEN: the version was frozen.
  */
 #define SORTED_HAS_VERSIONS HEAP_XMIN_INVALID
+#define SORTED_FROZEN		HEAP_XMIN_COMMITTED
 
 typedef struct CopyState
 {
@@ -65,7 +68,7 @@ typedef struct CopyState
 	TupleTableSlot *new_slot;	/* virtual, without dropped columns */
 	Tuplesortstate *sort;		/* or NULL */
 	MemoryContext row_cxt;		/* reset for each row */
-	ChainWalk *walk;
+	ChainWalk  *walk;
 	HTAB	   *seen;			/* rows that an index scan may find twice */
 	BlockNumber checked;		/* old block known to need no restoring, whose
 								 * copy is in page */
@@ -101,9 +104,9 @@ form_new(CopyState *cs, bool has_external, Size *len)
 }
 
 /*
- * Ready new_slot to be filled; returns it.
+ * The values have been put into new_slot: take out those of dropped columns.
  */
-static TupleTableSlot *
+static void
 finish_new_slot(CopyState *cs)
 {
 	TupleDesc	desc = RelationGetDescr(cs->new);
@@ -117,7 +120,7 @@ finish_new_slot(CopyState *cs)
 			cs->new_slot->tts_values[i] = (Datum) 0;
 		}
 	}
-	return ExecStoreVirtualTuple(cs->new_slot);
+	ExecStoreVirtualTuple(cs->new_slot);
 }
 
 /*
@@ -156,11 +159,12 @@ reform(CopyState *cs, InplaceTupleHeader tup, Size len, Size *newlen)
 }
 
 /*
- * Give the oldest version its header: a fresh row by xid.
+ * Give the oldest version its header: a fresh row by xid.  A frozen row's xid
+ * may be of an age that cannot be compared any more: it stays frozen.
  */
 static void
 set_fresh(CopyState *cs, InplaceTupleHeader tup, TransactionId xid,
-		  CommandId cid)
+		  CommandId cid, bool frozen)
 {
 	tup->t_xid = xid;
 	tup->t_infomask = IP_FRESH;
@@ -168,11 +172,11 @@ set_fresh(CopyState *cs, InplaceTupleHeader tup, TransactionId xid,
 	HdrSetUndo32(tup, cid);
 
 	/* aborted versions have been restored, what is not ours has committed */
-	if (!TransactionIdIsCurrentTransactionId(xid) &&
-		!TransactionIdIsInProgress(xid))
-		tup->t_infomask |= IP_COMMITTED;
-	if (TransactionIdPrecedes(xid, cs->freeze_limit))
+	if (frozen || TransactionIdPrecedes(xid, cs->freeze_limit))
 		tup->t_infomask |= IP_FROZEN | IP_COMMITTED;
+	else if (!TransactionIdIsCurrentTransactionId(xid) &&
+			 !TransactionIdIsInProgress(xid))
+		tup->t_infomask |= IP_COMMITTED;
 }
 
 static inline CommandId
@@ -200,7 +204,8 @@ write_simple(CopyState *cs, InplaceTupleHeader tup, Size len)
 	Size		newlen;
 
 	new = reform(cs, tup, len, &newlen);
-	set_fresh(cs, new, tup->t_xid, fresh_cid(tup));
+	set_fresh(cs, new, tup->t_xid, fresh_cid(tup),
+			  (tup->t_infomask & IP_FROZEN) != 0);
 	inplace_insert_raw(cs->new, new, newlen,
 					   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
 					   cs->bistate, &tid);
@@ -217,6 +222,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	int			n = 0;
 	int			max = 16;
 	Size		maxlen = 0;
+	bool		any_aligned = false;
 	ItemPointerData tid;
 	uint8		tag = 0;
 	int			i;
@@ -239,6 +245,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		v[n].tuple = reform(cs, cs->walk->tuple, cs->walk->len, &v[n].len);
 		v[n].tag = cs->walk->tuple->t_tag;
 		maxlen = Max(maxlen, v[n].len);
+		any_aligned |= (v[n].tuple->t_natts & IP_ALIGNED) != 0;
 
 		/* locks are no versions: what is below one is the same version */
 		if (!inplace_walk_back(cs->walk, cs->oldest_xmin))
@@ -274,7 +281,12 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		return;
 	}
 
-	set_fresh(cs, v[i].tuple, v[i].tuple->t_xid, fresh_cid(v[i].tuple));
+	set_fresh(cs, v[i].tuple, v[i].tuple->t_xid, fresh_cid(v[i].tuple),
+			  (v[i].tuple->t_infomask & IP_FROZEN) != 0);
+
+	/* an unaligned row's space may have to take an aligned one */
+	if (any_aligned && !(v[i].tuple->t_natts & IP_ALIGNED))
+		maxlen = Min(maxlen + MAXIMUM_ALIGNOF, InplaceMaxTupleSize);
 	if (v[i].len < maxlen)
 	{
 		v[i].tuple = repalloc(v[i].tuple, maxlen);
@@ -360,6 +372,8 @@ put_sort(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	HeapTupleHeaderSetCmin(htup->t_data, fresh_cid(tup));
 	if (versions)
 		htup->t_data->t_infomask |= SORTED_HAS_VERSIONS;
+	if (tup->t_infomask & IP_FROZEN)
+		htup->t_data->t_infomask |= SORTED_FROZEN;
 
 	tuplesort_putheaptuple(cs->sort, htup);
 	ExecClearTuple(cs->old_slot);
@@ -369,7 +383,7 @@ put_sort(CopyState *cs, BlockNumber blk, OffsetNumber off,
  * Copy the row at off of the block in cs->page, or put it into the sort.
  */
 static void
-copy_row(CopyState *cs, Buffer buffer, BlockNumber blk, OffsetNumber off)
+copy_row(CopyState *cs, BlockNumber blk, OffsetNumber off)
 {
 	Page		page = cs->page.data;
 	InplaceTupleHeader tup;
@@ -490,7 +504,7 @@ copy_in_table_order(CopyState *cs)
 		maxoff = PageIsNew((Page) cs->page.data) ? 0 :
 			PageGetMaxOffsetNumber((Page) cs->page.data);
 		for (off = FirstOffsetNumber; off <= maxoff; off++)
-			copy_row(cs, buffer, blk, off);
+			copy_row(cs, blk, off);
 		ReleaseBuffer(buffer);
 	}
 
@@ -567,7 +581,7 @@ copy_in_index_order(CopyState *cs, Relation index)
 			load_old_block(cs, buffer, blk);
 		}
 		if (!seen_before(cs, blk, off))
-			copy_row(cs, buffer, blk, off);
+			copy_row(cs, blk, off);
 	}
 
 	index_endscan(scan);
@@ -627,7 +641,8 @@ write_sorted(CopyState *cs)
 			finish_new_slot(cs);
 			new = form_new(cs, HeapTupleHasExternal(htup), &len);
 			set_fresh(cs, new, HeapTupleHeaderGetRawXmin(htup->t_data),
-					  HeapTupleHeaderGetRawCommandId(htup->t_data));
+					  HeapTupleHeaderGetRawCommandId(htup->t_data),
+					  (htup->t_data->t_infomask & SORTED_FROZEN) != 0);
 			inplace_insert_raw(cs->new, new, len,
 							   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
 							   cs->bistate, &tid);

@@ -140,13 +140,13 @@ inplace_walk_back(ChainWalk *walk, TransactionId horizon)
 			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
 			return false;
 
-		walk->type = (UndoRecordType) rec->hdr.ur_type;
-		if (walk->type != UNDO_UPDATE)
+		walk->change = (UndoRecordType) rec->hdr.ur_type;
+		if (walk->change != UNDO_UPDATE)
 		{
 			/* the row itself was left as it is */
 			*tup = rec->old;
 			tup->t_infomask &= ~IP_PADDED;
-			if (walk->type == UNDO_LOCK)
+			if (walk->change == UNDO_LOCK)
 				continue;
 			return true;
 		}
@@ -214,7 +214,7 @@ fetch_visible(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 
 	TidSet(&tid, blk, off);
 
-	if (IsMVCCSnapshot(snapshot))
+	if (SnapshotIsPlainMVCC(snapshot))
 	{
 		int			r = RowVisible(tup, buffer, snapshot);
 
@@ -307,6 +307,12 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 
 	/* one TID is one row, of which a snapshot sees one version at most */
 	*call_again = false;
+
+	/*
+	 * A deferred unique check comes with the TID of its trigger event, and goes
+	 * on to use it with the index, which knows clean ones only.
+	 */
+	TidClean(tid, tid);
 
 	fetch->cbuf = ReleaseAndReadBuffer(prev, rel, blk);
 	if (fetch->cbuf != prev)

@@ -321,6 +321,13 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	rc->base = rc->lockers.base;
 	Assert(rc->status != XID_ABORTED);
 
+	/*
+	 * Undo records say which versions are known to be committed, so that
+	 * nobody has to ask for an xid that the commit log no longer has.
+	 */
+	if (rc->status == XID_COMMITTED)
+		rc->base.t_infomask |= IP_COMMITTED;
+
 	switch (rc->status)
 	{
 		case XID_CURRENT:

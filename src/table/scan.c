@@ -334,8 +334,8 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	inplace_check_page(rel, page, scan->cblock);
 
 	/*
-	 * In recovery the page's flag may be ahead of what this snapshot may
-	 * rely on: it can come with a page image.
+	 * In recovery the page's flag may be ahead of what this snapshot may rely
+	 * on: it can come with a page image.
 	 */
 	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
 
@@ -414,8 +414,8 @@ inplace_scan_store_visible(InplaceScanDesc scan, OffsetNumber off,
 	return true;
 }
 
-bool
-inplace_scan_store(InplaceScanDesc scan, uint16 entry, TupleTableSlot *slot)
+static pg_attribute_always_inline bool
+store_entry(InplaceScanDesc scan, uint16 entry, TupleTableSlot *slot)
 {
 	OffsetNumber off = entry & SCAN_OFFSET_MASK;
 	ItemPointerData tid;
@@ -434,6 +434,12 @@ inplace_scan_store(InplaceScanDesc scan, uint16 entry, TupleTableSlot *slot)
 	inplace_store_tuple(slot, RelationGetRelid(scan->base.rs_rd), &tid, tup,
 						RowLength(tup, lp), &vi, false);
 	return true;
+}
+
+bool
+inplace_scan_store(InplaceScanDesc scan, uint16 entry, TupleTableSlot *slot)
+{
+	return store_entry(scan, entry, slot);
 }
 
 /* ------------------------------------------------------------------------
@@ -523,7 +529,7 @@ inplace_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey key,
 	scan->pworker = pscan == NULL ? NULL :
 		palloc(sizeof(ParallelBlockTableScanWorkerData));
 
-	if (!(snapshot && IsMVCCSnapshot(snapshot)))
+	if (!SnapshotIsPlainMVCC(snapshot))
 		scan->base.rs_flags &= ~SO_ALLOW_PAGEMODE;
 
 	if (flags & SCAN_LOCKS_RELATION)
@@ -571,8 +577,7 @@ inplace_scan_rescan(TableScanDesc sscan, ScanKey key, bool set_params,
 			flags |= SO_ALLOW_STRAT;
 		if (allow_sync)
 			flags |= SO_ALLOW_SYNC;
-		if (allow_pagemode && sscan->rs_snapshot &&
-			IsMVCCSnapshot(sscan->rs_snapshot))
+		if (allow_pagemode && SnapshotIsPlainMVCC(sscan->rs_snapshot))
 			flags |= SO_ALLOW_PAGEMODE;
 		sscan->rs_flags = flags;
 	}
@@ -678,7 +683,7 @@ next_row_pagemode(InplaceScanDesc scan, ScanDirection dir,
 					if (pos != 0)
 						continue;
 				}
-				if (!inplace_scan_store(scan, entry, slot))
+				if (!store_entry(scan, entry, slot))
 					continue;
 				if (unlikely(scan->base.rs_nkeys > 0) &&
 					!keys_match(&scan->base, slot))

@@ -79,6 +79,10 @@ typedef struct InplaceIndexFetchData
 #define ScanMaxTid(scan)	(&(scan)->rs_maxtid)
 #endif
 
+/* an MVCC snapshot, but not the kind of logical decoding */
+#define SnapshotIsPlainMVCC(snapshot) \
+	((snapshot) && (snapshot)->snapshot_type == SNAPSHOT_MVCC)
+
 /* length of the row in an item, without its padding */
 static inline Size
 RowLength(InplaceTupleHeader tup, ItemId lp)
@@ -191,7 +195,7 @@ typedef struct ChainWalk
 	OffsetNumber off;
 	InplaceTupleHeader tuple;
 	Size		len;
-	UndoRecordType type;		/* of the change undone by the last step */
+	UndoRecordType change;		/* what the last step undid */
 	int			cur;			/* the area in use */
 	union
 	{

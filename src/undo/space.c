@@ -433,6 +433,18 @@ UndoSpaceUnlock(UndoSpace *sp)
 void
 UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep)
 {
+	int			ours = 0;
+
+	/* nothing to do, most of the time */
+	LWLockAcquire(&undo_shared->directory.lock, LW_SHARED);
+	for (int i = 0; i < undo_shared->nspaces; i++)
+		if (UndoSpaceAt(i)->in_use &&
+			LocatorDb(UndoSpaceAt(i)->locator) == dboid)
+			ours++;
+	LWLockRelease(&undo_shared->directory.lock);
+	if (ours <= nkeep)
+		return;
+
 	LWLockAcquire(&undo_shared->directory.lock, LW_EXCLUSIVE);
 	for (int i = 0; i < undo_shared->nspaces; i++)
 	{
@@ -849,7 +861,9 @@ UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
 	w = &writers[kind];
 	undorel = UndoRelGet(kind, false);
 
-	if (w->cur < 0)
+	/* the second is for who drops and creates the extension while writing */
+	if (w->cur < 0 ||
+		!RelFileLocatorEquals(owned[w->cur].space->locator, RelLocator(undorel)))
 		UndoTakeExtent(kind);
 	for (;;)
 	{

@@ -180,7 +180,6 @@ extern bool UndoDiscardTick(bool *in_use);
 extern bool UndoWorkerShouldStop(void);
 extern PGDLLEXPORT void InplaceUndoLauncherMain(Datum arg);
 extern PGDLLEXPORT void InplaceUndoWorkerMain(Datum arg);
-extern void UndoWorkersShmemInit(void);
 extern void UndoWorkerReattachDatabase(Oid dboid);
 
 #endif							/* INPLACE_UNDO_SPACE_H */

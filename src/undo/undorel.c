@@ -23,6 +23,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_tablespace.h"
 #include "undo/space.h"
+#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"

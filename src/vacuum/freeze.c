@@ -147,6 +147,14 @@ survey_lockers(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 		return false;
 	}
 
+	/*
+	 * The base is about the version; how the row lies on its page, and what
+	 * indexes have of it, is as the page says.
+	 */
+	lockers.base.t_natts = tup->t_natts;
+	lockers.base.t_tag = tup->t_tag;
+	lockers.base.t_infomask |= tup->t_infomask & (IP_PADDED | IP_STALE);
+
 	survey->unlock[survey->nunlock] = off;
 	survey->unlocked[survey->nunlock] = lockers.base;
 	survey->nunlock++;

@@ -134,7 +134,7 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 			}
 			break;
 		case XLOG_IP_PRUNE:
-			if (datalen >= sizeof(xl_ip_prune))
+			if (datalen >= SizeOfIpPrune)
 			{
 				xl_ip_prune *x = (xl_ip_prune *) rec;
 
@@ -147,7 +147,7 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 				appendStringInfo(buf, "nunused: %u", *(uint16 *) rec);
 			break;
 		case XLOG_IP_FREEZE:
-			if (datalen >= sizeof(xl_ip_freeze))
+			if (datalen >= SizeOfIpFreeze)
 			{
 				xl_ip_freeze *x = (xl_ip_freeze *) rec;
 
@@ -156,7 +156,7 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 			}
 			break;
 		case XLOG_IP_VISIBLE:
-			if (datalen >= offsetof(xl_ip_visible, flags) + 1)
+			if (datalen >= SizeOfIpVisible)
 			{
 				xl_ip_visible *x = (xl_ip_visible *) rec;
 

@@ -36,7 +36,7 @@ class Side:
         self.control = connect()
         self.sessions = [connect() for _ in range(sessions)]
         self.pids = {s.pid: i for i, s in enumerate(self.sessions)}
-        self.gids = 0
+        self.gid_prefix = f"{database}_{schema}"    # these names are the cluster's
 
     def close(self):
         for connection in self.sessions + [self.control]:
@@ -58,7 +58,7 @@ class Side:
         if session.busy:
             return [(number, ("skipped",))]
         waiters = [i for i, s in enumerate(self.sessions) if s.busy]
-        session.send(sql.replace("@@", self.schema))
+        session.send(sql.replace("@@", self.gid_prefix))
         done = self._settle(number, waiters)
         first = done.pop(number, ("waiting",))
         return [(number, first)] + sorted(done.items())
@@ -85,21 +85,21 @@ class Side:
             for i in answered:
                 if i == cancelled and self.sessions[i].result.error == "57014":
                     done[i] = ("deadlock",)
-                    cancelled = None
                 else:
                     done[i] = self._outcome(self.sessions[i].result, True)
+                if i == cancelled:
+                    cancelled = None
             if answered:
                 continue
             if not busy:
                 return done
             graph = self._blockers(busy)
-            if self._settled(busy, graph):
+            if cancelled is None and self._settled(busy, graph):
                 cycle = self._cycle(busy, graph)
                 if not cycle:
                     return done
                 cancelled = number if number in cycle else min(cycle)
                 self.control.rows(f"SELECT pg_cancel_backend({self.sessions[cancelled].pid})")
-                self.sessions[cancelled].wait(1)
             elif time.monotonic() > deadline:
                 raise Hang(self._activity())
 
@@ -133,7 +133,7 @@ class Side:
 
     def _outcome(self, result, sort):
         if result.error:
-            message = (result.message or "").replace(self.schema, "@@")
+            message = (result.message or "").replace(self.gid_prefix, "@@").replace(self.schema, "@")
             return ("error", result.error, message)
         rows = result.rows
         if sort and not (result.tags and result.tags[-1].startswith("FETCH")):

@@ -1,0 +1,427 @@
+/*-------------------------------------------------------------------------
+ *
+ * inplace.c
+ *	  Loading of the extension: settings, shared memory, hooks.
+ *
+ * All of it happens when the postmaster loads the library.  Loaded later
+ * (because a session calls a function while shared_preload_libraries does not
+ * name it), the library sets up nothing, and InplaceRequirePreload says so.
+ *
+ * What the hooks are for
+ *	  Trap 1 of the design: a fetch by TID with SnapshotAny means different
+ *	  things to a running query and to a trigger fired after it.  So the table
+ *	  side is told how deep in the executor we are, which command it runs, and
+ *	  whether SET CONSTRAINTS is firing deferred triggers.
+ *	  DROP DATABASE and the like need the undo worker out of the database.
+ *	  VACUUM FULL of a whole database has to leave the undo relations out.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "commands/dbcommands.h"
+#include "commands/defrem.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "tcop/utility.h"
+#include "undo/space.h"
+#include "undo/undo.h"
+#include "utils/guc.h"
+#include "utils/portal.h"
+#include "wal/wal.h"
+
+PG_MODULE_MAGIC;
+
+bool		inplace_preloaded = false;
+int			inplace_undo_extents = 262144;
+int			inplace_executor_depth = 0;
+CmdType		inplace_executor_operation = CMD_UNKNOWN;
+bool		inplace_firing_deferred = false;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+static ExecutorRun_hook_type prev_ExecutorRun_hook = NULL;
+static ExecutorFinish_hook_type prev_ExecutorFinish_hook = NULL;
+static ProcessUtility_hook_type prev_ProcessUtility_hook = NULL;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+void
+InplaceRequirePreload(void)
+{
+	if (likely(inplace_preloaded))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("inplace must be loaded through \"shared_preload_libraries\""),
+			 errhint("Add inplace to \"shared_preload_libraries\" in postgresql.conf and restart the server.")));
+}
+
+/* ---------------- shared memory ---------------- */
+
+static void
+InplaceShmemRequest(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(UndoShmemSize());
+}
+
+static void
+InplaceShmemStartup(void)
+{
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	UndoShmemInit();
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* ---------------- the executor ---------------- */
+
+static void
+InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
+{
+	int			save_depth = inplace_executor_depth;
+	CmdType		save_operation = inplace_executor_operation;
+
+	inplace_executor_depth++;
+	inplace_executor_operation = queryDesc->operation;
+	PG_TRY();
+	{
+		if (prev_ExecutorRun_hook)
+			prev_ExecutorRun_hook(EXECUTOR_RUN_ARGS);
+		else
+			standard_ExecutorRun(EXECUTOR_RUN_ARGS);
+	}
+	PG_FINALLY();
+	{
+		inplace_executor_depth = save_depth;
+		inplace_executor_operation = save_operation;
+	}
+	PG_END_TRY();
+}
+
+static void
+InplaceExecutorFinish(QueryDesc *queryDesc)
+{
+	int			save_depth = inplace_executor_depth;
+	CmdType		save_operation = inplace_executor_operation;
+
+	inplace_executor_depth++;
+	inplace_executor_operation = queryDesc->operation;
+	PG_TRY();
+	{
+		if (prev_ExecutorFinish_hook)
+			prev_ExecutorFinish_hook(queryDesc);
+		else
+			standard_ExecutorFinish(queryDesc);
+	}
+	PG_FINALLY();
+	{
+		inplace_executor_depth = save_depth;
+		inplace_executor_operation = save_operation;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Whatever an error has left behind ends with the transaction.
+ */
+static void
+InplaceXactCallback(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+	{
+		inplace_executor_depth = 0;
+		inplace_executor_operation = CMD_UNKNOWN;
+		inplace_firing_deferred = false;
+	}
+}
+
+/* ---------------- utility statements ---------------- */
+
+typedef struct UtilityArgs
+{
+	PlannedStmt *pstmt;
+	const char *queryString;
+	bool		readOnlyTree;
+	ProcessUtilityContext context;
+	ParamListInfo params;
+	QueryEnvironment *queryEnv;
+	DestReceiver *dest;
+	QueryCompletion *qc;
+} UtilityArgs;
+
+static void
+CallUtility(UtilityArgs *u)
+{
+	if (prev_ProcessUtility_hook)
+		prev_ProcessUtility_hook(u->pstmt, u->queryString, u->readOnlyTree,
+								 u->context, u->params, u->queryEnv,
+								 u->dest, u->qc);
+	else
+		standard_ProcessUtility(u->pstmt, u->queryString, u->readOnlyTree,
+								u->context, u->params, u->queryEnv,
+								u->dest, u->qc);
+}
+
+/*
+ * SET CONSTRAINTS ... IMMEDIATE fires the triggers that have been deferred
+ * up to now.
+ */
+static void
+CallConstraintsSet(UtilityArgs *u)
+{
+	int			save_depth = inplace_executor_depth;
+	bool		save_firing = inplace_firing_deferred;
+
+	inplace_executor_depth = 0;
+	inplace_firing_deferred = true;
+	PG_TRY();
+	{
+		CallUtility(u);
+	}
+	PG_FINALLY();
+	{
+		inplace_executor_depth = save_depth;
+		inplace_firing_deferred = save_firing;
+	}
+	PG_END_TRY();
+}
+
+static const char *
+FindStringOption(List *options, const char *name, const char *otherwise)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *option = lfirst_node(DefElem, lc);
+
+		if (strcmp(option->defname, name) == 0 && option->arg != NULL)
+			return defGetString(option);
+	}
+	return otherwise;
+}
+
+/*
+ * The database that a statement needs to itself, or InvalidOid.  *forget: its
+ * undo has another place, or none, after the statement.
+ */
+static Oid
+StatementDatabase(Node *stmt, bool *forget)
+{
+	const char *name = NULL;
+
+	*forget = false;
+	switch (nodeTag(stmt))
+	{
+		case T_CreatedbStmt:
+			name = FindStringOption(((CreatedbStmt *) stmt)->options,
+									"template", "template1");
+			break;
+		case T_DropdbStmt:
+			name = ((DropdbStmt *) stmt)->dbname;
+			*forget = true;
+			break;
+		case T_RenameStmt:
+			if (((RenameStmt *) stmt)->renameType == OBJECT_DATABASE)
+				name = ((RenameStmt *) stmt)->subname;
+			break;
+		case T_AlterDatabaseStmt:
+			if (FindStringOption(((AlterDatabaseStmt *) stmt)->options,
+								 "tablespace", NULL) != NULL)
+			{
+				name = ((AlterDatabaseStmt *) stmt)->dbname;
+				*forget = true;
+			}
+			break;
+		default:
+			break;
+	}
+
+	/* it fails in a transaction block, and in a failed one needs no look-up */
+	if (name == NULL || !IsTransactionState())
+		return InvalidOid;
+	return get_database_oid(name, true);
+}
+
+static void
+CallDatabaseStatement(UtilityArgs *u, Oid dboid, bool forget)
+{
+	UndoWorkerDetachDatabase(dboid);
+	PG_TRY();
+	{
+		CallUtility(u);
+		/* no one else can be connected to it now */
+		if (forget)
+			UndoSpacesForget(dboid, NULL, 0);
+	}
+	PG_FINALLY();
+	{
+		UndoWorkerReattachDatabase(dboid);
+	}
+	PG_END_TRY();
+}
+
+static bool
+IsVacuumFullDatabase(Node *stmt)
+{
+	VacuumStmt *vacstmt = (VacuumStmt *) stmt;
+	ListCell   *lc;
+
+	if (!IsA(stmt, VacuumStmt) || !vacstmt->is_vacuumcmd ||
+		vacstmt->rels != NIL)
+		return false;
+	foreach(lc, vacstmt->options)
+	{
+		DefElem    *option = lfirst_node(DefElem, lc);
+
+		if (strcmp(option->defname, "full") == 0 && defGetBoolean(option))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * All tables of the database but ours, as VACUUM itself would list them; it
+ * checks the permissions of each.  The list must survive the transactions
+ * that VACUUM makes.
+ */
+static List *
+ListTablesToVacuum(void)
+{
+	Oid			undo_relids[UNDO_SHARED_KINDS];
+	MemoryContext oldcontext;
+	Relation	pg_class;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+	List	   *result = NIL;
+
+	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
+		undo_relids[kind] = UndoRelid((UndoKind) kind);
+
+	pg_class = table_open(RelationRelationId, AccessShareLock);
+	scan = table_beginscan_catalog(pg_class, 0, NULL);
+	oldcontext = MemoryContextSwitchTo(PortalContext);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		if (form->relkind != RELKIND_RELATION &&
+			form->relkind != RELKIND_MATVIEW &&
+			form->relkind != RELKIND_PARTITIONED_TABLE)
+			continue;
+		if (form->oid == undo_relids[UNDO_LOGGED] ||
+			form->oid == undo_relids[UNDO_UNLOGGED])
+			continue;
+		result = lappend(result, makeVacuumRelation(NULL, form->oid, NIL));
+	}
+	MemoryContextSwitchTo(oldcontext);
+	table_endscan(scan);
+	table_close(pg_class, AccessShareLock);
+	return result;
+}
+
+static void
+CallVacuumFull(UtilityArgs *u)
+{
+	UtilityArgs changed = *u;
+	MemoryContext oldcontext;
+
+	oldcontext = MemoryContextSwitchTo(PortalContext);
+	changed.pstmt = copyObject(u->pstmt);
+	MemoryContextSwitchTo(oldcontext);
+	((VacuumStmt *) changed.pstmt->utilityStmt)->rels = ListTablesToVacuum();
+	changed.readOnlyTree = false;
+	CallUtility(&changed);
+}
+
+static void
+InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
+					  bool readOnlyTree, ProcessUtilityContext context,
+					  ParamListInfo params, QueryEnvironment *queryEnv,
+					  DestReceiver *dest, QueryCompletion *qc)
+{
+	UtilityArgs u = {
+		pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
+	};
+	Node	   *stmt = pstmt->utilityStmt;
+	Oid			dboid;
+	bool		forget;
+
+	if (IsA(stmt, ConstraintsSetStmt))
+		CallConstraintsSet(&u);
+	else if (OidIsValid(dboid = StatementDatabase(stmt, &forget)))
+		CallDatabaseStatement(&u, dboid, forget);
+	else if (IsVacuumFullDatabase(stmt) && IsTransactionState() &&
+			 OidIsValid(UndoRelid(UNDO_LOGGED)))
+		CallVacuumFull(&u);
+	else
+		CallUtility(&u);
+}
+
+/* ---------------- loading ---------------- */
+
+static void
+DefineSettings(void)
+{
+	DefineCustomIntVariable("inplace.undo_extents",
+							"Largest number of undo extents in use on the server.",
+							"An extent is 32 blocks. Each takes 12 bytes of shared memory.",
+							&inplace_undo_extents,
+							262144, 1024, 8000000,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("inplace.undo_worker_delay",
+							"Time between two rounds of an undo worker.",
+							NULL,
+							&inplace_undo_worker_delay,
+							500, 10, 60000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("inplace.max_undo_workers",
+							"Largest number of undo workers at a time.",
+							"There is one for each database with undo; they come out of max_worker_processes.",
+							&inplace_max_undo_workers,
+							3, 1, UNDO_MAX_WORKERS,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	/* settings of other files go here, before the prefix is closed */
+	MarkGUCPrefixReserved("inplace");
+}
+
+static void
+InstallHooks(void)
+{
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = InplaceShmemRequest;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = InplaceShmemStartup;
+	prev_ExecutorRun_hook = ExecutorRun_hook;
+	ExecutorRun_hook = InplaceExecutorRun;
+	prev_ExecutorFinish_hook = ExecutorFinish_hook;
+	ExecutorFinish_hook = InplaceExecutorFinish;
+	prev_ProcessUtility_hook = ProcessUtility_hook;
+	ProcessUtility_hook = InplaceProcessUtility;
+}
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	DefineSettings();
+	InstallHooks();
+	InplaceRmgrRegister();
+	UndoWorkerRegister();
+	RegisterXactCallback(InplaceXactCallback, NULL);
+	UndoRegisterCallbacks();
+	inplace_preloaded = true;
+}

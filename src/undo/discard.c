@@ -1,0 +1,754 @@
+/*-------------------------------------------------------------------------
+ *
+ * discard.c
+ *	  Giving undo back: restoring aborted changes, making extents free, and
+ *	  cutting off the end of the file.  Run by a database's undo worker.
+ *
+ * An extent is given back when
+ *	  1. it is not owned by an open transaction,
+ *	  2. its newest_xid precedes the horizon of this database, so that every
+ *		 snapshot sees all committed changes recorded in it, and
+ *	  3. the aborted changes recorded in it have been restored on their
+ *		 pages (NEEDS_SCAN is not set), and the snapshots that can have seen
+ *		 the pages before that have gone, too.
+ *
+ * The last part of 3 is needed because a reader may copy a page and follow
+ * its rows' undo later, from the copy.  The horizon says nothing about an
+ * aborted xid then: the reader's snapshot may be much younger.  So when a scan
+ * of an extent has found nothing left to restore, newest_xid is raised to the
+ * next xid.  If nobody uses that xid soon, the worker does so itself, or an
+ * idle database would never get its space back.  The same xid, in the discard
+ * record, makes standbys cancel the queries that could be in that position.
+ *
+ * Aborted changes are looked for as soon as the transaction has ended, so that
+ * its rows do not stay slow for as long as some snapshot holds the undo
+ * back.  A relation that is not in the catalog may be one that an open or
+ * prepared transaction has made; only when newest_xid has passed the horizon
+ * is it certain that it is gone.
+ *
+ * Locks: none on the relation being restored that anybody would have to wait
+ * for: RowExclusiveLock is taken if it can be had at once and released
+ * after a page of undo.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/relation.h"
+#include "catalog/storage.h"
+#include "storage/lmgr.h"
+#include "undo/space.h"
+#include "utils/memutils.h"
+#include "wal/wal.h"
+
+/* between truncations while extents are being taken */
+#define TRUNCATE_INTERVAL_MS	2000
+
+/* after an extent could not be scanned because of an error */
+#define ERROR_RETRY_MS			60000
+#define MAX_BROKEN				16
+
+/* what one tick of a space works with */
+typedef struct DiscardState
+{
+	UndoKind	kind;
+	Oid			undo_relid;
+	Relation	undorel;		/* opened, AccessShareLock */
+	UndoSpace  *space;
+	TransactionId horizon;
+	bool		burn;			/* an extent waits for an unused xid to pass */
+
+	/* the relation being restored */
+	RelFileLocator target_locator;
+	Relation	target;
+	BlockNumber target_nblocks;
+	UndoScanResult target_missing;	/* what to answer if target is NULL */
+	bool		target_valid;
+	bool		past_horizon;	/* of the extent being scanned */
+	uint64		restored;		/* since the last commit */
+} DiscardState;
+
+/* what the worker remembers of a space from tick to tick */
+typedef struct DiscardMemory
+{
+	bool		known;			/* last_taken is */
+	uint32		last_taken;
+	uint32		rate;			/* extents taken in a tick, decaying maximum */
+	int			quiet_ticks;	/* ticks in which none was taken */
+	TimestampTz last_truncate;
+} DiscardMemory;
+
+/* extents whose scan ended with an error */
+typedef struct BrokenExtent
+{
+	UndoKind	kind;
+	uint32		number;
+	TimestampTz retry;
+} BrokenExtent;
+
+static DiscardMemory memory[UNDO_SHARED_KINDS];
+static BrokenExtent broken[MAX_BROKEN];
+static int	nbroken = 0;
+
+/* ---------------- what became of a transaction ---------------- */
+
+/*
+ * Undo that was read back after a restart may be of any age: an xid whose
+ * commit status has been removed is not referred to by any row, and one
+ * that is still to come belongs to an earlier age.
+ */
+static UndoXidFate
+UndoGetXidFate(TransactionId xid)
+{
+	UndoXidFate fate;
+
+	if (!TransactionIdIsNormal(xid) ||
+		TransactionIdFollowsOrEquals(xid, ReadNextTransactionId()))
+		return UNDO_XID_DONE;
+	if (TransactionIdIsInProgress(xid))
+		return UNDO_XID_RUNNING;
+
+	LWLockAcquire(XactTruncationLock, LW_SHARED);
+	if (TransactionIdPrecedes(xid, TransamVariables->oldestClogXid))
+		fate = UNDO_XID_DONE;
+	else
+		fate = TransactionIdDidCommit(xid) ? UNDO_XID_DONE : UNDO_XID_ABORTED;
+	LWLockRelease(XactTruncationLock);
+	return fate;
+}
+
+/*
+ * The transaction whose rollback this record is needed for: for a lock that
+ * of the change under it, since the way to that change's record may lead
+ * through the lock's.
+ */
+static TransactionId
+UndoRecordXid(const char *raw, Size maxlen)
+{
+	static UndoRecord *rec = NULL;
+	const UndoRecordHeader *hdr = (const UndoRecordHeader *) raw;
+
+	if (hdr->ur_type != UNDO_LOCK)
+		return hdr->ur_xid;
+	if (rec == NULL)
+		rec = MemoryContextAlloc(TopMemoryContext, sizeof(UndoRecord));
+	if (!UndoParse(raw, maxlen, NULL, rec))
+		return InvalidTransactionId;
+	return rec->old.t_xid;
+}
+
+/*
+ * Look at all records of a copy of an undo page.
+ */
+UndoScanResult
+UndoScanPage(Page page, BlockNumber blk, UndoRestoreCallback restore, void *arg)
+{
+	PageHeader	ph = (PageHeader) page;
+	UndoScanResult result = UNDO_SCAN_DONE;
+	TransactionId last_xid = InvalidTransactionId;
+	UndoXidFate last_fate = UNDO_XID_DONE;
+	uint16		off = SizeOfPageHeaderData;
+
+	if (PageIsNew(page))
+		return UNDO_SCAN_DONE;
+
+	while (off < ph->pd_lower)
+	{
+		UndoRecordHeader hdr;
+		TransactionId xid;
+		Size		left = Min(ph->pd_lower, BLCKSZ) - off;
+		UndoScanResult r = UNDO_SCAN_DONE;
+
+		if (left >= SizeOfUndoRecordHeader)
+			memcpy(&hdr, (char *) page + off, SizeOfUndoRecordHeader);
+		if (left < SizeOfUndoRecordHeader ||
+			hdr.ur_len < SizeOfUndoRecordHeader || hdr.ur_len > left)
+		{
+			ereport(WARNING,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("invalid undo record at offset %u of undo block %u, rest of the block is skipped",
+							off, blk)));
+			break;
+		}
+
+		xid = UndoRecordXid((char *) page + off, left);
+		if (xid != last_xid)
+		{
+			last_fate = UndoGetXidFate(xid);
+			last_xid = xid;
+		}
+		if (last_fate == UNDO_XID_RUNNING)
+			r = UNDO_SCAN_WAIT;
+		else if (last_fate == UNDO_XID_ABORTED)
+			r = restore(&hdr, arg);
+
+		/* LATER is stronger than WAIT: it asks for a scan soon */
+		if (r == UNDO_SCAN_LATER ||
+			(r == UNDO_SCAN_WAIT && result == UNDO_SCAN_DONE))
+			result = r;
+		off += hdr.ur_len;
+	}
+	return result;
+}
+
+/* ---------------- the relation being restored ---------------- */
+
+static void
+TargetClose(DiscardState *ds)
+{
+	if (ds->target_valid && ds->target != NULL)
+		relation_close(ds->target, RowExclusiveLock);
+	ds->target = NULL;
+	ds->target_valid = false;
+}
+
+/*
+ * Open the inplace table with that storage, if there is one and nobody is
+ * altering it.
+ */
+static void
+TargetOpen(DiscardState *ds, Oid spc, Oid relnumber)
+{
+	Oid			relid;
+	Relation	rel;
+
+	TargetClose(ds);
+	LocatorSpc(ds->target_locator) = spc;
+	LocatorDb(ds->target_locator) = MyDatabaseId;
+	LocatorRel(ds->target_locator) = relnumber;
+	ds->target_valid = true;
+
+	ds->target_missing = ds->past_horizon ? UNDO_SCAN_DONE : UNDO_SCAN_WAIT;
+	relid = RelidByRelfilenumber(spc, relnumber);
+	if (!OidIsValid(relid))
+		return;
+	if (!ConditionalLockRelationOid(relid, RowExclusiveLock))
+	{
+		ds->target_missing = UNDO_SCAN_LATER;
+		return;
+	}
+	rel = try_relation_open(relid, NoLock);
+	if (rel == NULL)
+	{
+		UnlockRelationOid(relid, RowExclusiveLock);
+		return;
+	}
+	if (!RelFileLocatorEquals(RelLocator(rel), ds->target_locator))
+	{
+		/* changed before we had the lock: look again in the next tick */
+		relation_close(rel, RowExclusiveLock);
+		ds->target_missing = UNDO_SCAN_LATER;
+		return;
+	}
+	if (!RelationIsInplace(rel))
+	{
+		relation_close(rel, RowExclusiveLock);
+		ds->target_missing = UNDO_SCAN_DONE;
+		return;
+	}
+	ds->target = rel;
+	ds->target_nblocks = RelationGetNumberOfBlocks(rel);
+}
+
+static UndoScanResult
+RestoreRecord(const UndoRecordHeader *hdr, void *arg)
+{
+	DiscardState *ds = (DiscardState *) arg;
+
+	if (!ds->target_valid ||
+		LocatorSpc(ds->target_locator) != hdr->ur_spc ||
+		LocatorRel(ds->target_locator) != hdr->ur_rel)
+		TargetOpen(ds, hdr->ur_spc, hdr->ur_rel);
+	if (ds->target == NULL)
+		return ds->target_missing;
+	if (hdr->ur_block < ds->target_nblocks &&
+		InplaceRestoreTid(ds->target, hdr->ur_block, hdr->ur_off))
+		ds->restored++;
+	return UNDO_SCAN_DONE;
+}
+
+/* ---------------- transactions of a tick ---------------- */
+
+/*
+ * Begin a transaction with the undo relation open.  False if it is gone, or
+ * about to go.
+ */
+static bool
+TickBegin(DiscardState *ds)
+{
+	StartTransactionCommand();
+	ds->undorel = NULL;
+	if (!ConditionalLockRelationOid(ds->undo_relid, AccessShareLock))
+		return false;
+	ds->undorel = try_relation_open(ds->undo_relid, NoLock);
+	return ds->undorel != NULL &&
+		RelFileLocatorEquals(RelLocator(ds->undorel), ds->space->locator);
+}
+
+static void
+TickEnd(DiscardState *ds)
+{
+	TargetClose(ds);
+	if (ds->undorel != NULL)
+		relation_close(ds->undorel, NoLock);
+	ds->undorel = NULL;
+	CommitTransactionCommand();
+	if (ds->restored > 0)
+		pg_atomic_fetch_add_u64(&ds->space->rows_restored, ds->restored);
+	ds->restored = 0;
+}
+
+/* let go of all locks for those who may be waiting for them */
+static bool
+TickRenew(DiscardState *ds)
+{
+	TickEnd(ds);
+	return TickBegin(ds);
+}
+
+/* ---------------- scanning for aborted changes ---------------- */
+
+static bool
+ExtentPastHorizon(DiscardState *ds, UndoExtent *ext)
+{
+	TransactionId newest = pg_atomic_read_u32(&ext->newest_xid);
+
+	return !TransactionIdIsValid(newest) ||
+		TransactionIdPrecedes(newest, ds->horizon);
+}
+
+static bool
+StateIsIdle(uint32 state)
+{
+	return (state & EXT_STATE_MASK) == EXT_PARTIAL ||
+		(state & EXT_STATE_MASK) == EXT_FULL;
+}
+
+/*
+ * Nothing is left to restore in the extent, unless somebody aborted while we
+ * looked (DIRTY), or is writing to it now.
+ */
+static void
+ExtentScanned(UndoExtent *ext)
+{
+	uint32		state;
+
+	UndoExtentAdvanceXid(ext, ReadNextTransactionId());
+	state = pg_atomic_read_u32(&ext->state);
+	while (StateIsIdle(state) && !(state & EXT_DIRTY))
+		if (pg_atomic_compare_exchange_u32(&ext->state, &state,
+										   state & ~(EXT_NEEDS_SCAN | EXT_WAIT)))
+			break;
+}
+
+/*
+ * Restore the aborted changes recorded in extent n.  Returns false if the
+ * tick has to end.
+ */
+static bool
+ExtentScan(DiscardState *ds, uint32 n)
+{
+	UndoExtent *ext = UndoExtentAt(ds->space, n);
+	UndoScanResult worst = UNDO_SCAN_DONE;
+	uint16		fill;
+
+	ds->past_horizon = ExtentPastHorizon(ds, ext);
+
+	/* before "fill" is read: who writes and aborts later sets DIRTY again */
+	pg_atomic_fetch_and_u32(&ext->state, ~(EXT_DIRTY | EXT_WAIT));
+	fill = ext->fill;
+
+	for (uint16 i = ext->scanned; i < fill; i++)
+	{
+		PGAlignedBlock copy;
+		BlockNumber blk = UndoExtentStart(n) + i;
+		Buffer		buffer;
+		UndoScanResult r;
+
+		CHECK_FOR_INTERRUPTS();
+		if (UndoWorkerShouldStop())
+			return false;
+
+		buffer = ReadBuffer(ds->undorel, blk);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
+		UnlockReleaseBuffer(buffer);
+
+		/* a relation that was missing is looked for once a page */
+		if (ds->target_valid && ds->target == NULL)
+			TargetClose(ds);
+		r = UndoScanPage((Page) copy.data, blk, RestoreRecord, ds);
+
+		/* the last page may still grow */
+		if (r == UNDO_SCAN_DONE && worst == UNDO_SCAN_DONE && i + 1 < fill)
+			ext->scanned = i + 1;
+		if (r == UNDO_SCAN_LATER ||
+			(r == UNDO_SCAN_WAIT && worst == UNDO_SCAN_DONE))
+			worst = r;
+
+		if (ds->target != NULL && !TickRenew(ds))
+			return false;
+	}
+
+	if (worst == UNDO_SCAN_DONE)
+		ExtentScanned(ext);
+	else if (worst == UNDO_SCAN_WAIT)
+		pg_atomic_fetch_or_u32(&ext->state, EXT_WAIT);
+	return true;
+}
+
+static bool
+ExtentIsBroken(UndoKind kind, uint32 n)
+{
+	for (int i = 0; i < nbroken; i++)
+		if (broken[i].kind == kind && broken[i].number == n)
+		{
+			if (GetCurrentTimestamp() < broken[i].retry)
+				return true;
+			broken[i] = broken[--nbroken];
+			return false;
+		}
+	return false;
+}
+
+/*
+ * Scan an extent; an error is logged, and must not keep the other extents
+ * from being given back.
+ */
+static bool
+ExtentScanCatch(DiscardState *ds, uint32 n)
+{
+	MemoryContext oldcontext = CurrentMemoryContext;
+	bool		volatile ok = true;
+	bool		volatile failed = false;
+
+	PG_TRY();
+	{
+		ok = ExtentScan(ds, n);
+	}
+	PG_CATCH();
+	{
+		if (nbroken >= MAX_BROKEN)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(oldcontext);
+		HOLD_INTERRUPTS();
+		EmitErrorReport();
+		AbortCurrentTransaction();
+		FlushErrorState();
+		RESUME_INTERRUPTS();
+		failed = true;
+	}
+	PG_END_TRY();
+
+	if (!failed)
+		return ok;
+
+	broken[nbroken].kind = ds->kind;
+	broken[nbroken].number = n;
+	broken[nbroken].retry =
+		TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
+	nbroken++;
+	ds->target = NULL;
+	ds->target_valid = false;
+	ds->restored = 0;
+	return TickBegin(ds);
+}
+
+static bool
+RestoreExtents(DiscardState *ds)
+{
+	for (uint32 n = 0; n < ds->space->nextents; n++)
+	{
+		UndoExtent *ext = UndoExtentAt(ds->space, n);
+		uint32		state = pg_atomic_read_u32(&ext->state);
+
+		if (!(state & EXT_NEEDS_SCAN) || !StateIsIdle(state))
+			continue;
+		if ((state & EXT_WAIT) && !(state & EXT_DIRTY) &&
+			!ExtentPastHorizon(ds, ext))
+			continue;
+		if (nbroken > 0 && ExtentIsBroken(ds->kind, n))
+			continue;
+		if (!ExtentScanCatch(ds, n))
+			return false;
+	}
+	TargetClose(ds);
+	return true;
+}
+
+/* ---------------- making extents free ---------------- */
+
+/*
+ * Take the extent away from those who could append to it, if it may be given
+ * back.
+ */
+static bool
+ExtentStartDiscard(DiscardState *ds, UndoExtent *ext)
+{
+	uint32		state = pg_atomic_read_u32(&ext->state);
+	uint32		old = state;
+
+	if (!StateIsIdle(state) || (state & EXT_NEEDS_SCAN))
+		return false;
+	if (!ExtentPastHorizon(ds, ext))
+	{
+		TransactionId newest = pg_atomic_read_u32(&ext->newest_xid);
+
+		if (!TransactionIdPrecedes(newest, ReadNextTransactionId()))
+			ds->burn = true;
+		return false;
+	}
+	if (!pg_atomic_compare_exchange_u32(&ext->state, &state, EXT_DISCARD))
+		return false;
+	/* somebody may have had it in between */
+	if (!ExtentPastHorizon(ds, ext))
+	{
+		pg_atomic_write_u32(&ext->state, old);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Give back all that can be.  The WAL record comes before the first byte that
+ * is overwritten.
+ */
+static void
+DiscardExtents(DiscardState *ds)
+{
+	UndoSpace  *sp = ds->space;
+	TransactionId newest = InvalidTransactionId;
+	uint32		lowest = PG_UINT32_MAX;
+	uint32		highest = 0;
+
+	for (uint32 n = 0; n < sp->nextents; n++)
+	{
+		UndoExtent *ext = UndoExtentAt(sp, n);
+		TransactionId xid;
+
+		/* left by a worker that had an error before it was logged */
+		if (pg_atomic_read_u32(&ext->state) == EXT_DISCARD)
+			pg_atomic_write_u32(&ext->state, EXT_FULL);
+		if (!ExtentStartDiscard(ds, ext))
+			continue;
+		xid = pg_atomic_read_u32(&ext->newest_xid);
+		if (TransactionIdIsValid(xid) &&
+			(!TransactionIdIsValid(newest) || TransactionIdFollows(xid, newest)))
+			newest = xid;
+		lowest = Min(lowest, n);
+		highest = Max(highest, n);
+	}
+	if (lowest == PG_UINT32_MAX)
+		return;
+
+	if (ds->kind == UNDO_LOGGED && TransactionIdIsValid(newest))
+		inplace_log_discard(MyDatabaseId, newest);
+
+	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
+	for (uint32 n = lowest; n <= highest; n++)
+	{
+		UndoExtent *ext = UndoExtentAt(sp, n);
+
+		if (pg_atomic_read_u32(&ext->state) == EXT_DISCARD)
+			pg_atomic_write_u32(&ext->state, EXT_FREE);
+	}
+	sp->first_free = Min(sp->first_free, lowest);
+	LWLockRelease(&sp->lock.lock);
+}
+
+/* ---------------- truncation ---------------- */
+
+static void
+CountInUse(UndoSpace *sp, uint32 *in_use, uint32 *end)
+{
+	*in_use = 0;
+	*end = 0;
+	for (uint32 n = 0; n < sp->nextents; n++)
+		if ((pg_atomic_read_u32(&UndoExtentAt(sp, n)->state) &
+			 EXT_STATE_MASK) != EXT_FREE)
+		{
+			(*in_use)++;
+			*end = n + 1;
+		}
+}
+
+/*
+ * Cut off the free extents past the first "keep" ones.
+ */
+static void
+TruncateFile(DiscardState *ds, uint32 keep)
+{
+	UndoSpace  *sp = ds->space;
+	BlockNumber target;
+	uint32		in_use;
+	uint32		end;
+
+	/* against VACUUM FULL and the like; never waits */
+	if (!ConditionalLockRelation(ds->undorel, ShareUpdateExclusiveLock))
+		return;
+
+	LWLockAcquire(&sp->extend_lock.lock, LW_EXCLUSIVE);
+	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
+	CountInUse(sp, &in_use, &end);
+	keep = Max(keep, end);
+	if (keep >= sp->nextents)
+	{
+		LWLockRelease(&sp->lock.lock);
+		LWLockRelease(&sp->extend_lock.lock);
+		return;
+	}
+	UndoSpaceCut(sp, keep);
+	LWLockRelease(&sp->lock.lock);
+
+	target = UndoExtentStart(keep);
+	if (RelationGetNumberOfBlocks(ds->undorel) > target)
+		RelationTruncate(ds->undorel, target);
+	LWLockRelease(&sp->extend_lock.lock);
+}
+
+/*
+ * Keep the file short: completely so once nobody takes extents any more, and
+ * with some room for what will be taken until then.
+ */
+static void
+TruncateIfWorthwhile(DiscardState *ds)
+{
+	UndoSpace  *sp = ds->space;
+	DiscardMemory *mem = &memory[ds->kind];
+	uint32		taken = pg_atomic_read_u32(&sp->taken);
+	uint32		delta = mem->known ? taken - mem->last_taken : 0;
+	uint32		in_use;
+	uint32		end;
+	TimestampTz now = GetCurrentTimestamp();
+
+	mem->known = true;
+	mem->last_taken = taken;
+	mem->rate = Max(delta, mem->rate - mem->rate / 4);
+	if (mem->rate < 4 && delta == 0)
+		mem->rate = 0;
+	mem->quiet_ticks = delta == 0 ? mem->quiet_ticks + 1 : 0;
+
+	CountInUse(sp, &in_use, &end);
+
+	/*
+	 * Who appends to an extent near the end of a file that is mostly free has
+	 * to move to one near its start.
+	 */
+	pg_atomic_write_u32(&sp->retreat, 2 * in_use + 2 * mem->rate + 2);
+
+	if (end == sp->nextents)
+		return;
+	if (mem->quiet_ticks >= 3)
+		TruncateFile(ds, end);
+	else if (sp->nextents - end > 4 * mem->rate + 8 &&
+			 TimestampDifferenceExceeds(mem->last_truncate, now,
+										TRUNCATE_INTERVAL_MS))
+	{
+		TruncateFile(ds, end + 2 * mem->rate);
+		mem->last_truncate = now;
+	}
+}
+
+/* ---------------- the tick ---------------- */
+
+static void
+DiscardTickSpace(DiscardState *ds)
+{
+	/* our own catalog snapshot must not hold the horizon back */
+	InvalidateCatalogSnapshot();
+	ds->horizon = GetOldestNonRemovableTransactionId(ds->undorel);
+	ds->space->horizon = ds->horizon;
+
+	if (!RestoreExtents(ds))
+		return;
+	DiscardExtents(ds);
+	TruncateIfWorthwhile(ds);
+}
+
+/*
+ * The worker's space of a kind, marked as having a worker; NULL if the
+ * database has no undo of that kind.
+ */
+static UndoSpace *
+DiscardAttach(UndoKind kind, Oid *undo_relid)
+{
+	UndoSpace  *sp = NULL;
+	Relation	undorel;
+
+	*undo_relid = InvalidOid;
+	undorel = UndoRelGet(kind, true);
+	if (undorel != NULL &&
+		ConditionalLockRelationOid(RelationGetRelid(undorel), AccessShareLock))
+	{
+		/* it may have been dropped before we had the lock */
+		undorel = UndoRelGet(kind, true);
+		if (undorel != NULL)
+		{
+			sp = UndoSpaceLock(kind, LW_SHARED);
+			sp->worker_pid = MyProcPid;
+			UndoSpaceUnlock(sp);
+			*undo_relid = RelationGetRelid(undorel);
+		}
+	}
+	return sp;
+}
+
+/*
+ * Do all that can be done now.  Returns false if this database has no undo at
+ * all (the extension is not there); *in_use says whether extents are left.
+ */
+bool
+UndoDiscardTick(bool *in_use)
+{
+	UndoSpace  *spaces[UNDO_SHARED_KINDS];
+	Oid			relids[UNDO_SHARED_KINDS];
+	RelFileLocator locators[UNDO_SHARED_KINDS];
+	int			nspaces = 0;
+	bool		burn = false;
+
+	*in_use = false;
+
+	StartTransactionCommand();
+	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
+	{
+		spaces[kind] = DiscardAttach((UndoKind) kind, &relids[kind]);
+		if (spaces[kind] != NULL)
+			locators[nspaces++] = spaces[kind]->locator;
+		else if (OidIsValid(UndoRelid((UndoKind) kind)))
+			*in_use = true;		/* locked just now: come again */
+	}
+	CommitTransactionCommand();
+
+	/* what an extension that was dropped has left in shared memory */
+	if (nspaces == UNDO_SHARED_KINDS || !*in_use)
+		UndoSpacesForget(MyDatabaseId, locators, nspaces);
+
+	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
+	{
+		DiscardState ds = {0};
+
+		if (spaces[kind] == NULL)
+			continue;
+		ds.kind = (UndoKind) kind;
+		ds.space = spaces[kind];
+		ds.undo_relid = relids[kind];
+		if (ds.space->nextents > 0)
+		{
+			if (TickBegin(&ds))
+				DiscardTickSpace(&ds);
+			TickEnd(&ds);
+		}
+		if (ds.space->nextents > 0)
+			*in_use = true;
+		burn |= ds.burn;
+	}
+
+	/* see the head of the file */
+	if (burn)
+	{
+		StartTransactionCommand();
+		(void) GetCurrentTransactionId();
+		CommitTransactionCommand();
+	}
+	return nspaces > 0 || *in_use;
+}
