@@ -34,6 +34,10 @@
 
 #define INPLACE_FORMAT_VERSION	1
 
+#ifdef WORDS_BIGENDIAN
+#error "inplace reads and writes its pages in little-endian order only"
+#endif
+
 /* inplace.c */
 extern bool inplace_preloaded;	/* shared memory and rmgr are there */
 extern int	inplace_undo_extents;	/* capacity of the undo extent map */

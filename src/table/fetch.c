@@ -422,7 +422,13 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 		{
 			ItemPointerData vtid;
 
-			TidSetTagged(&vtid, blk, off, version->info.tag);
+			/*
+			 * A first version's TID stays clean: a deferred unique check goes
+			 * on to the index with it.
+			 */
+			TidSet(&vtid, blk, off);
+			if (version->info.tag != 0)
+				TidSetTagged(&vtid, blk, off, version->info.tag);
 			inplace_store_tuple(slot, RelationGetRelid(rel), &vtid,
 								version->tuple, version->len, &version->info,
 								true);

@@ -77,13 +77,12 @@ lock_where_it_moves(Relation rel, ItemPointerData tid, TransactionId mover,
 		InplaceTupleHeader tup;
 		RowCheck	rc;
 		ItemPointerData next;
+		Buffer		vmbuffer = InvalidBuffer;
 		bool		more = false;
 
 		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
-		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 		page = BufferGetPage(buffer);
-		if (off <= PageGetMaxOffsetNumber(page) &&
-			ItemIdIsNormal(PageGetItemId(page, off)))
+		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
 		{
 			tup = PageGetTupleAt(page, off);
 			memset(&rc, 0, sizeof(rc));
@@ -103,11 +102,13 @@ lock_where_it_moves(Relation rel, ItemPointerData tid, TransactionId mover,
 					more = inplace_moved_to(rel, tup, &tid, &next);
 				inplace_compute_lockers(&rc, xid, mode, &locker, &multi,
 										&strongest);
-				inplace_set_row_lock(rel, buffer, off, &rc, locker, multi,
-									 strongest);
+				inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, locker,
+									 multi, strongest);
 			}
 		}
 		UnlockReleaseBuffer(buffer);
+		if (BufferIsValid(vmbuffer))
+			ReleaseBuffer(vmbuffer);
 		if (!more)
 			break;
 		tid = next;
@@ -125,6 +126,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	TransactionId xid;
 	TM_Result	result;
 	Buffer		buffer;
+	Buffer		vmbuffer = InvalidBuffer;
 	Page		page;
 	OffsetNumber off;
 	bool		have_tuple_lock = false;
@@ -148,26 +150,14 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	for (;;)
 	{
 		off = ItemPointerGetOffsetNumber(&target.tid);
-		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 		page = BufferGetPage(buffer);
-
-		for (;;)
+		if (!inplace_lock_row_page(rel, buffer, off, &vmbuffer))
 		{
-			if (off > PageGetMaxOffsetNumber(page) ||
-				!ItemIdIsNormal(PageGetItemId(page, off)))
-			{
-				tmfd->ctid = target.tid;
-				result = TM_Deleted;
-				break;
-			}
-			if (inplace_xid_status(PageGetTupleAt(page, off), buffer) == XID_ABORTED)
-			{
-				InplaceRestoreRow(rel, buffer, off);
-				continue;
-			}
-			result = inplace_row_check(rel, buffer, &target, cid, mode, &rc, tmfd);
+			tmfd->ctid = target.tid;
+			result = TM_Deleted;
 			break;
 		}
+		result = inplace_row_check(rel, buffer, &target, cid, mode, &rc, tmfd);
 
 		if (result == TM_BeingModified)
 		{
@@ -180,6 +170,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			{
 				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
 				ReleaseBuffer(buffer);
+				if (BufferIsValid(vmbuffer))
+					ReleaseBuffer(vmbuffer);
 				tmfd->ctid = target.tid;
 				return TM_WouldBlock;
 			}
@@ -243,7 +235,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				inplace_moved_to(rel, tup, &target.tid, &moving))
 				mover = tup->t_xid;
 			inplace_compute_lockers(&rc, xid, mode, &locker, &multi, &strongest);
-			inplace_set_row_lock(rel, buffer, off, &rc, locker, multi, strongest);
+			inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, locker, multi,
+								 strongest);
 		}
 	}
 	else if (off <= PageGetMaxOffsetNumber(page) &&
@@ -251,6 +244,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 		store_locked(rel, buffer, &target, false, slot, NULL);
 
 	UnlockReleaseBuffer(buffer);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
 
 	if (TransactionIdIsValid(mover))
 		lock_where_it_moves(rel, moving, mover, xid, mode);

@@ -27,6 +27,7 @@
  */
 #include "inplace.h"
 
+#include "access/visibilitymap.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "table/rowcheck.h"
@@ -544,8 +545,8 @@ inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 }
 
 void
-inplace_set_row_lock(Relation rel, Buffer buffer, OffsetNumber off,
-					 const RowCheck *rc, TransactionId locker, bool multi,
+inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
+					 OffsetNumber off, const RowCheck *rc, TransactionId locker, bool multi,
 					 LockTupleMode mode)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
@@ -556,6 +557,7 @@ inplace_set_row_lock(Relation rel, Buffer buffer, OffsetNumber off,
 	char		undo[UNDO_LOCK_RECORD_SIZE];
 	Size		undo_len = 0;
 	UndoInsert	ui;
+	bool		clear_frozen = false;
 
 	hdr.t_infomask |= tup->t_infomask & (IP_PADDED | IP_HINT_BITS);
 	if (inplace_nothing_older(rel, &base, rc->status))
@@ -576,11 +578,15 @@ inplace_set_row_lock(Relation rel, Buffer buffer, OffsetNumber off,
 	}
 
 	START_CRIT_SECTION();
+	/* VACUUM must come by again, to take the lockers off in time */
+	if (PageIsAllVisible(page))
+		clear_frozen = visibilitymap_clear(rel, blk, vmbuffer,
+										   VISIBILITYMAP_ALL_FROZEN);
 	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
 	MarkBufferDirty(buffer);
 	if (undo_len > 0)
 		UndoAppend(&ui, undo, undo_len);
-	inplace_log_header(rel, buffer, off, undo_len > 0 ? &ui : NULL, undo,
+	inplace_log_header(rel, buffer, off, clear_frozen, undo_len > 0 ? &ui : NULL, undo,
 					   undo_len);
 	END_CRIT_SECTION();
 

@@ -96,10 +96,10 @@ extern Size inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 
 /*
  * Record the lockers on the row's header, with WAL; the page is exclusively
- * locked.
+ * locked, its visibility map page pinned if it is all-visible.
  */
-extern void inplace_set_row_lock(Relation rel, Buffer buffer, OffsetNumber off,
-								 const RowCheck *rc, TransactionId locker,
+extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
+								 OffsetNumber off, const RowCheck *rc, TransactionId locker,
 								 bool multi, LockTupleMode mode);
 
 /* delete.c: what update and delete share */

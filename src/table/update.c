@@ -422,7 +422,13 @@ finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
 
 		is->has_sysattrs = true;
 		is->xmin = us->xid;
-		is->xmax = InvalidTransactionId;
+
+		/*
+		 * Where the row was locked first (ON CONFLICT DO UPDATE, BEFORE ROW
+		 * triggers) heap's new row still has the lock in xmax, and people tell
+		 * the two outcomes of an upsert by RETURNING xmax = 0.
+		 */
+		is->xmax = us->target.tag != 0 ? us->xid : InvalidTransactionId;
 		is->cmin = us->cid;
 		is->cmax = 0;
 		is->tag = in_place ? tag : 0;

@@ -128,6 +128,7 @@ typedef struct VersionWalk
 	int			area;			/* next space[] to write to */
 	TransactionId newer_xid;	/* who replaced this version */
 	CommandId	newer_cid;
+	UndoWalkGuard guard;
 	UndoRecord	rec;
 } VersionWalk;
 
@@ -143,6 +144,7 @@ walk_start(VersionWalk *w, Relation rel, BlockNumber blk, OffsetNumber off,
 	w->area = 0;
 	w->newer_xid = InvalidTransactionId;
 	w->newer_cid = InvalidCommandId;
+	memset(&w->guard, 0, sizeof(w->guard));
 	version->tuple = tup;
 	version->len = inplace_tuple_len(tup, itemlen);
 	version->owned = false;
@@ -163,6 +165,7 @@ walk_back(VersionWalk *w, bool missing_ok)
 	{
 		if (!HdrHasUndo(&w->hdr) && !(w->hdr.t_infomask & IP_LOCK_INDIRECT))
 			return false;
+		UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(&w->hdr), w->blk, w->off);
 		if (!UndoFetch(w->rel, HdrGetUndo(&w->hdr), w->blk, w->off, &w->hdr,
 					   missing_ok, &w->rec))
 			return false;

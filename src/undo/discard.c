@@ -44,6 +44,9 @@
 /* between truncations while extents are being taken */
 #define TRUNCATE_INTERVAL_MS	2000
 
+/* extents below are never given up for lower ones */
+#define RETREAT_MIN				8
+
 /* after an extent could not be scanned because of an error */
 #define ERROR_RETRY_MS			60000
 #define MAX_BROKEN				16
@@ -634,7 +637,8 @@ TruncateIfWorthwhile(DiscardState *ds)
 	 * Who appends to an extent near the end of a file that is mostly free has
 	 * to move to one near its start.
 	 */
-	pg_atomic_write_u32(&sp->retreat, 2 * in_use + 2 * mem->rate + 2);
+	pg_atomic_write_u32(&sp->retreat,
+						Max(2 * in_use + 2 * mem->rate, RETREAT_MIN));
 
 	if (end == sp->nextents)
 		return;

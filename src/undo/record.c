@@ -185,6 +185,12 @@ report_bad_undo(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
 					UndoPtrBlock(ptr), UndoPtrOffset(ptr), what)));
 }
 
+void
+UndoReportCircle(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off)
+{
+	report_bad_undo(rel, ptr, block, off, "leads back to itself");
+}
+
 bool
 UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
 		  const InplaceTupleHeaderData *newer, bool missing_ok,

@@ -118,6 +118,7 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 	Page		page = BufferGetPage(buffer);
 	bool		changed = false;
 	UndoRecord *rec = palloc(sizeof(UndoRecord));
+	UndoWalkGuard guard = {0};
 
 	for (;;)
 	{
@@ -139,6 +140,7 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 			kill_aborted_insert(rel, buffer, off);
 			break;
 		}
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&rc.base), blk, off);
 		UndoFetch(rel, HdrGetUndo(&rc.base), blk, off, &rc.base, false, rec);
 		restore_version(rel, buffer, off, &rc, rec);
 	}

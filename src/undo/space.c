@@ -492,15 +492,16 @@ UndoExtentAdvanceXid(UndoExtent *ext, TransactionId xid)
 }
 
 /*
- * Own extent n if it is partial.  The space's lock is held, shared will do.
+ * Own extent n if it is partial and below limit.  The space's lock is held,
+ * shared will do.
  */
 static bool
-UndoTryPartial(UndoSpace *sp, uint32 n)
+UndoTryPartial(UndoSpace *sp, uint32 n, uint32 limit)
 {
 	UndoExtent *ext;
 	uint32		state;
 
-	if (n >= sp->nextents || n >= pg_atomic_read_u32(&sp->retreat))
+	if (n >= Min(sp->nextents, limit))
 		return false;
 	ext = UndoExtentAt(sp, n);
 	state = pg_atomic_read_u32(&ext->state);
@@ -514,9 +515,9 @@ UndoTryPartial(UndoSpace *sp, uint32 n)
 }
 
 static bool
-UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 *number)
+UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 limit, uint32 *number)
 {
-	if (w->last_space == sp && UndoTryPartial(sp, w->last))
+	if (w->last_space == sp && UndoTryPartial(sp, w->last, limit))
 	{
 		*number = w->last;
 		return true;
@@ -525,7 +526,7 @@ UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 *number)
 	{
 		uint32		n = pg_atomic_read_u32(&sp->recent[(MyProcPid + i) % UNDO_RECENT]);
 
-		if (UndoTryPartial(sp, n))
+		if (UndoTryPartial(sp, n, limit))
 		{
 			*number = n;
 			return true;
@@ -535,18 +536,26 @@ UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 *number)
 }
 
 /*
- * Own the lowest free extent, or a new one; with the lock held exclusively.
+ * The lowest free extent, or nextents; with the lock held exclusively.
  */
 static uint32
-UndoTakeFree(UndoSpace *sp)
+UndoLowestFree(UndoSpace *sp)
+{
+	while (sp->first_free < sp->nextents &&
+		   (pg_atomic_read_u32(&UndoExtentAt(sp, sp->first_free)->state) &
+			EXT_STATE_MASK) != EXT_FREE)
+		sp->first_free++;
+	return sp->first_free;
+}
+
+/*
+ * Own a free extent, or a new one; with the lock held exclusively.
+ */
+static void
+UndoTakeFree(UndoSpace *sp, uint32 n)
 {
 	UndoExtent *ext;
-	uint32		n;
 
-	for (n = sp->first_free; n < sp->nextents; n++)
-		if ((pg_atomic_read_u32(&UndoExtentAt(sp, n)->state) &
-			 EXT_STATE_MASK) == EXT_FREE)
-			break;
 	if (n == sp->nextents)
 	{
 		if (UndoExtentStart(n + 1) < UndoExtentStart(n))
@@ -563,7 +572,23 @@ UndoTakeFree(UndoSpace *sp)
 	pg_atomic_write_u32(&ext->newest_xid, InvalidTransactionId);
 	pg_atomic_write_u32(&ext->state, EXT_OWNED);
 	pg_atomic_fetch_add_u32(&sp->taken, 1);
-	return n;
+}
+
+/*
+ * With the lock held exclusively: an extent, in any case.  Extents from
+ * "retreat" up are left alone only as long as there are free ones below.
+ */
+static uint32
+UndoTakeAny(UndoSpace *sp, UndoWriter *w)
+{
+	uint32		lowest = UndoLowestFree(sp);
+	uint32		n;
+
+	if (lowest >= pg_atomic_read_u32(&sp->retreat) &&
+		UndoFindPartial(sp, w, PG_UINT32_MAX, &n))
+		return n;
+	UndoTakeFree(sp, lowest);
+	return lowest;
 }
 
 /*
@@ -591,11 +616,11 @@ UndoTakeExtent(UndoKind kind)
 	UndoReserveOwned();
 
 	sp = UndoSpaceLock(kind, LW_SHARED);
-	if (!UndoFindPartial(sp, w, &n))
+	if (!UndoFindPartial(sp, w, pg_atomic_read_u32(&sp->retreat), &n))
 	{
 		UndoSpaceUnlock(sp);
 		sp = UndoSpaceLock(kind, LW_EXCLUSIVE);
-		n = UndoTakeFree(sp);
+		n = UndoTakeAny(sp, w);
 	}
 	owned[nowned].space = sp;
 	owned[nowned].ext = UndoExtentAt(sp, n);

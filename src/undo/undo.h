@@ -157,6 +157,35 @@ extern bool UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block,
 					  OffsetNumber off, const InplaceTupleHeaderData *newer,
 					  bool missing_ok, UndoRecord *rec);
 
+/*
+ * Guard of a walk along undo pointers against damage that makes them a circle
+ * (Brent's algorithm): call with each pointer; ereports at the latest after
+ * twice round.
+ */
+typedef struct UndoWalkGuard
+{
+	UndoPtr		seen;
+	uint32		steps;
+	uint32		limit;
+} UndoWalkGuard;
+
+extern void UndoReportCircle(Relation rel, UndoPtr ptr, BlockNumber block,
+							 OffsetNumber off);
+
+static inline void
+UndoWalkCheck(UndoWalkGuard *g, Relation rel, UndoPtr ptr, BlockNumber block,
+			  OffsetNumber off)
+{
+	if (ptr == g->seen && g->limit > 0)
+		UndoReportCircle(rel, ptr, block, off);
+	if (++g->steps > g->limit)
+	{
+		g->seen = ptr;
+		g->limit = g->limit * 2 + 8;
+		g->steps = 0;
+	}
+}
+
 /* record.c: parse a raw record image; returns false if it makes no sense */
 extern bool UndoParse(const char *raw, Size maxlen,
 					  const InplaceTupleHeaderData *newer, UndoRecord *rec);

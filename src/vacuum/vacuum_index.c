@@ -182,7 +182,11 @@ dead_items_add(InplaceVacuum *vac, BlockNumber blk, OffsetNumber *offsets,
 
 	Assert(items->num_items + noffsets <= items->max_items);
 	for (int i = 0; i < noffsets; i++)
-		ItemPointerSet(&items->items[items->num_items++], blk, offsets[i]);
+	{
+		/* a macro in 15, which looks at its argument twice */
+		ItemPointerSet(&items->items[items->num_items], blk, offsets[i]);
+		items->num_items++;
+	}
 	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_DEAD_TUPLES,
 								 items->num_items);
 #endif
@@ -256,8 +260,11 @@ dead_items_next(InplaceVacuum *vac, DeadItemsIter *it, BlockNumber *blk,
 	*noffsets = 0;
 	while (it->next < items->num_items &&
 		   ItemPointerGetBlockNumber(&items->items[it->next]) == *blk)
+	{
 		offsets[(*noffsets)++] =
-			ItemPointerGetOffsetNumber(&items->items[it->next++]);
+			ItemPointerGetOffsetNumber(&items->items[it->next]);
+		it->next++;
+	}
 	return true;
 #endif
 }

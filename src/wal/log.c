@@ -126,10 +126,9 @@ inplace_log_multi_insert(Relation rel, Buffer buffer, const OffsetNumber *offs,
 /* a header change, with or without undo */
 static void
 log_header(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
-		   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+		   uint8 flags, UndoInsert *ui, const char *undo, Size undo_len)
 {
 	Page		page = BufferGetPage(buffer);
-	uint8		flags = XLIP_CLEAR_VISIBLE;
 	uint16		undo_off;
 
 	if (!RelationNeedsWAL(rel))
@@ -139,7 +138,7 @@ log_header(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 	}
 
 	XLogBeginInsert();
-	if (clear)
+	if (flags)
 		XLogRegisterData((char *) &flags, 1);
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
 	XLogRegisterBufData(0, (char *) &off, sizeof(off));
@@ -156,17 +155,18 @@ log_header(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 
 void
 inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
-				   UndoInsert *ui, const char *undo, Size undo_len)
+				   bool clear_frozen, UndoInsert *ui, const char *undo, Size undo_len)
 {
-	log_header(rel, buffer, ui ? XLOG_IP_LOCK : XLOG_IP_HEADER, off, false,
-			   ui, undo, undo_len);
+	log_header(rel, buffer, ui ? XLOG_IP_LOCK : XLOG_IP_HEADER, off,
+			   clear_frozen ? XLIP_CLEAR_FROZEN : 0, ui, undo, undo_len);
 }
 
 void
 inplace_log_delete(Relation rel, Buffer buffer, OffsetNumber off, bool clear,
 				   UndoInsert *ui, const char *undo, Size undo_len)
 {
-	log_header(rel, buffer, XLOG_IP_DELETE, off, clear, ui, undo, undo_len);
+	log_header(rel, buffer, XLOG_IP_DELETE, off,
+			   clear ? XLIP_CLEAR_VISIBLE : 0, ui, undo, undo_len);
 }
 
 void

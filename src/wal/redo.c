@@ -43,7 +43,7 @@ block_location(XLogReaderState *record, uint8 block_id, RelFileLocator *loc)
 
 /* clear the visibility map bits, whether or not the page needs redo */
 static void
-redo_clear_visible(XLogReaderState *record, uint8 block_id)
+redo_clear_visible(XLogReaderState *record, uint8 block_id, uint8 bits)
 {
 	RelFileLocator loc;
 	BlockNumber blk = block_location(record, block_id, &loc);
@@ -51,7 +51,7 @@ redo_clear_visible(XLogReaderState *record, uint8 block_id)
 	Buffer		vmbuffer = InvalidBuffer;
 
 	visibilitymap_pin(reln, blk, &vmbuffer);
-	visibilitymap_clear(reln, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
+	visibilitymap_clear(reln, blk, vmbuffer, bits);
 	ReleaseBuffer(vmbuffer);
 	FreeFakeRelcacheEntry(reln);
 }
@@ -167,7 +167,7 @@ redo_insert(XLogReaderState *record, bool multi)
 	Size		freespace = BLCKSZ;
 
 	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0);
+		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
 
 	if (redo_data_page(record, 0, &buffer))
 	{
@@ -380,7 +380,7 @@ redo_update(XLogReaderState *record)
 	Buffer		buffer;
 
 	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0);
+		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
 
 	memcpy(&w, data, 2);
 	if (w & XLIP_UPD_COMPACT)
@@ -414,7 +414,9 @@ redo_header(XLogReaderState *record)
 	Buffer		buffer;
 
 	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0);
+		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
+	if (visible_flags(record) & XLIP_CLEAR_FROZEN)
+		redo_clear_visible(record, 0, VISIBILITYMAP_ALL_FROZEN);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
@@ -492,9 +494,9 @@ redo_move(XLogReaderState *record)
 	Size		freespace = BLCKSZ;
 
 	if (vis & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0);
+		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
 	if (vis & XLIP_CLEAR_VISIBLE_OLD)
-		redo_clear_visible(record, 2);
+		redo_clear_visible(record, 2, VISIBILITYMAP_VALID_BITS);
 
 	/* the old page first: readers must not find the row on neither */
 	if (XLogRecHasBlockRef(record, 2))

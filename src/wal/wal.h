@@ -46,6 +46,7 @@
  */
 #define XLIP_CLEAR_VISIBLE		0x01	/* clear the map bits of block 0 */
 #define XLIP_CLEAR_VISIBLE_OLD	0x02	/* MOVE: of block 2 */
+#define XLIP_CLEAR_FROZEN		0x04	/* LOCK, HEADER: clear all-frozen only */
 
 /*
  * Block data of an undo page (block 1; 0 for XLOG_IP_UNDO): uint16 offset in
@@ -184,7 +185,7 @@ extern void inplace_log_multi_insert(Relation rel, Buffer buffer,
 extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
 								   Size undo_len);
 extern void inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
-							   UndoInsert *ui, const char *undo, Size undo_len);
+							   bool clear_frozen, UndoInsert *ui, const char *undo, Size undo_len);
 extern void inplace_log_delete(Relation rel, Buffer buffer, OffsetNumber off,
 							   bool clear, UndoInsert *ui, const char *undo,
 							   Size undo_len);
