@@ -419,6 +419,7 @@ _PG_init(void)
 
 	DefineSettings();
 	InstallHooks();
+	InplaceReturningInit();
 	InplaceRmgrRegister();
 	UndoWorkerRegister();
 	RegisterXactCallback(InplaceXactCallback, NULL);

@@ -58,6 +58,9 @@ extern bool inplace_firing_deferred;
  */
 extern void InplaceRequirePreload(void);
 
+/* table/returning.c */
+extern void InplaceReturningInit(void);
+
 /* table/handler.c */
 extern const TableAmRoutine *GetInplaceTableAmRoutine(void);
 

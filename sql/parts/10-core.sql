@@ -175,3 +175,9 @@ COMMENT ON COLUMN inplace.undo_holders.holds_back IS
 'is it the one (or one of those) whose end would let undo go?';
 
 GRANT SELECT ON inplace.undo_holders TO pg_monitor;
+
+CREATE FUNCTION inplace.row_tid(tid) RETURNS tid
+AS 'MODULE_PATHNAME', 'inplace_row_tid'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION inplace.row_tid(tid) IS
+'the TID without the version tag that TIDs of locked and updated rows carry inside the executor; the planner puts it around ctid in RETURNING and SELECT ... FOR of inplace tables';

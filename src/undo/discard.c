@@ -512,6 +512,15 @@ ExtentStartDiscard(DiscardState *ds, UndoExtent *ext)
 	return true;
 }
 
+static void
+NoteDiscarded(UndoSpace *sp, TransactionId xid)
+{
+	TransactionId old = pg_atomic_read_u32(&sp->discarded_xid);
+
+	if (!TransactionIdIsValid(old) || TransactionIdPrecedes(old, xid))
+		pg_atomic_write_u32(&sp->discarded_xid, xid);
+}
+
 /*
  * Give back all that can be.  The WAL record comes before the first byte that
  * is overwritten.
@@ -545,7 +554,10 @@ DiscardExtents(DiscardState *ds)
 		return;
 
 	if (ds->kind == UNDO_LOGGED && TransactionIdIsValid(newest))
+	{
 		inplace_log_discard(MyDatabaseId, newest);
+		NoteDiscarded(sp, newest);
+	}
 
 	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
 	for (uint32 n = lowest; n <= highest; n++)

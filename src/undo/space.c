@@ -156,6 +156,7 @@ UndoSpaceShmemInit(UndoSpace *sp, int tranche)
 	LWLockInitialize(&sp->lock.lock, tranche);
 	LWLockInitialize(&sp->extend_lock.lock, tranche + 1);
 	sp->in_use = false;
+	pg_atomic_init_u32(&sp->discarded_xid, InvalidTransactionId);
 	pg_atomic_init_u32(&sp->retreat, PG_UINT32_MAX);
 	pg_atomic_init_u32(&sp->taken, 0);
 	pg_atomic_init_u64(&sp->rows_restored, 0);
@@ -361,6 +362,9 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 		LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
 		if (!sp->in_use || (sp->nextents == 0 && sp->worker_pid == 0))
 		{
+			/* before the locator, for UndoStandbysKnow */
+			pg_atomic_write_u32(&sp->discarded_xid, InvalidTransactionId);
+			pg_write_barrier();
 			sp->in_use = true;
 			sp->built = false;
 			sp->kind = kind;
@@ -997,6 +1001,36 @@ UndoReadBuffer(Relation rel, UndoPtr ptr, bool missing_ok)
 	if (block >= smgrnblocks(RelationGetSmgr(undorel), MAIN_FORKNUM))
 		return InvalidBuffer;
 	return ReadBuffer(undorel, block);
+}
+
+/*
+ * Is it in the WAL already that every snapshot must see xid as finished?  Then
+ * a standby has no snapshot that needs a version older than xid's, whatever
+ * feedback it gives.  Looks at the map without a lock: if the slot went to
+ * another database, then so has the locator by the time we look again.
+ */
+bool
+UndoStandbysKnow(Relation rel, TransactionId xid)
+{
+	UndoSpace  *sp;
+	Relation	undorel;
+	TransactionId discarded;
+
+	if (UndoKindOf(rel) != UNDO_LOGGED || !XLogStandbyInfoActive())
+		return true;
+
+	undorel = UndoRelGet(UNDO_LOGGED, false);
+	sp = my_spaces[UNDO_LOGGED];
+	if (sp == NULL)
+	{
+		sp = UndoSpaceLock(UNDO_LOGGED, LW_SHARED);
+		UndoSpaceUnlock(sp);
+	}
+	discarded = pg_atomic_read_u32(&sp->discarded_xid);
+	pg_read_barrier();
+	return TransactionIdIsValid(discarded) &&
+		TransactionIdPrecedesOrEquals(xid, discarded) &&
+		RelFileLocatorEquals(sp->locator, RelLocator(undorel));
 }
 
 int64

@@ -71,6 +71,8 @@ typedef struct UndoSpace
 	uint32		first_free;		/* no extent below is EXT_FREE */
 	volatile int worker_pid;	/* who discards here, or 0 */
 	TransactionId horizon;		/* that of the last discard, for the view */
+	pg_atomic_uint32 discarded_xid; /* newest that a discard record has told
+									 * standbys of */
 	pg_atomic_uint32 retreat;	/* partial extents from here up are left
 								 * alone, so that the file can shrink */
 	pg_atomic_uint32 taken;		/* counts extents taken from free ones */

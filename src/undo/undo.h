@@ -204,6 +204,14 @@ extern void UndoRegisterCallbacks(void);	/* xact and subxact, per backend */
  */
 extern Buffer UndoReadBuffer(Relation rel, UndoPtr ptr, bool missing_ok);
 
+/*
+ * May undo be cut off before a version made by xid, as far as standbys are
+ * concerned?  To be asked besides the horizon of this server: a standby that
+ * gives no feedback may have a snapshot that does not see xid, and would take
+ * the version for the row's first.  True once a discard record has told them.
+ */
+extern bool UndoStandbysKnow(Relation rel, TransactionId xid);
+
 /* bytes now allocated (file size) and in use by extents, of this database */
 extern int64 UndoSizeBytes(void);
 

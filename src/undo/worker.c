@@ -539,8 +539,15 @@ static void
 WorkerAtExit(int code, Datum arg)
 {
 	for (int i = 0; i < undo_shared->nspaces; i++)
-		if (UndoSpaceAt(i)->worker_pid == MyProcPid)
-			UndoSpaceAt(i)->worker_pid = 0;
+	{
+		UndoSpace  *sp = UndoSpaceAt(i);
+
+		if (sp->worker_pid != MyProcPid)
+			continue;
+		/* nobody would keep it from becoming older than xids can compare */
+		pg_atomic_write_u32(&sp->discarded_xid, InvalidTransactionId);
+		sp->worker_pid = 0;
+	}
 
 	LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
 	undo_shared->workers[my_slot].dboid = InvalidOid;
