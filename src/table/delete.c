@@ -84,6 +84,14 @@ inplace_keep_lockers(Relation rel, BlockNumber blk, OffsetNumber off,
 	LockTupleMode mode;
 	Size		len;
 
+	/*
+	 * A lock that this very (sub)transaction took goes with its change; that
+	 * of an outer one has to be there again after a rollback to a savepoint.
+	 */
+	if (!rc->lockers.multi &&
+		TransactionIdEquals(rc->lockers.xid, GetCurrentTransactionIdIfAny()))
+		return 0;
+
 	if (!inplace_compute_lockers(rc, InvalidTransactionId, LockTupleKeyShare,
 								 &locker, &multi, &mode))
 		return 0;
@@ -129,7 +137,9 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	InplaceTupleHeader tup;
 	InplaceTupleHeader gone = NULL;
 	InplaceTupleHeaderData hdr;
-	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader];
+	ItemPointerData read_version;
+	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+					 UNDO_LOCK_RECORD_SIZE];
 	Size		undo_len;
 	UndoInsert	ui;
 	bool		clear;
@@ -195,7 +205,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		return result;
 	}
 
-	CheckForSerializableConflictIn(rel, &target.tid, blk);
+	TidSetPredicate(&read_version, blk, off, rc.base.t_tag);
+	CheckForSerializableConflictIn(rel, &read_version, blk);
 
 	tup = PageGetTupleAt(page, off);
 	if (tup->t_natts & IP_HASEXTERNAL)
@@ -218,8 +229,12 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 						 blk, off, &rc.base, &hdr,
 						 inplace_nothing_older(rel, &rc.base, rc.status),
 						 NULL, 0);
-	UndoPrepare(rel, undo_len, inplace_undo_newest(&rc), &ui);
+	UndoPrepare(rel, undo_len + (rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
+				inplace_undo_newest(&rc), &ui);
 	HdrSetUndo(&hdr, ui.ptr);
+	if (rc.locked)
+		undo_len += inplace_keep_lockers(rel, blk, off, &rc, &hdr,
+										 ui.ptr + undo_len, undo + undo_len);
 
 	START_CRIT_SECTION();
 	clear = PageIsAllVisible(page);

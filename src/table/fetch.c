@@ -199,6 +199,16 @@ normal_item(Relation rel, Page page, BlockNumber blk, OffsetNumber off)
 	return ItemIdIsNormal(lp) ? lp : NULL;
 }
 
+static inline void
+lock_predicate(Relation rel, BlockNumber blk, OffsetNumber off, uint8 tag,
+			   Snapshot snapshot, TransactionId xmin)
+{
+	ItemPointerData tid;
+
+	TidSetPredicate(&tid, blk, off, tag);
+	PredicateLockTID(rel, &tid, snapshot, xmin);
+}
+
 /*
  * Fetch what the snapshot sees of a row on a share-locked page and store a copy
  * in the slot, with a clean TID.
@@ -222,7 +232,7 @@ fetch_visible(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 		{
 			RowVersionInfo vi;
 
-			PredicateLockTID(rel, &tid, snapshot, tup->t_xid);
+			lock_predicate(rel, blk, off, tup->t_tag, snapshot, tup->t_xid);
 			RowFillInfo(tup, &vi);
 			inplace_store_tuple(slot, RelationGetRelid(rel), &tid, tup,
 								RowLength(tup, lp), &vi, true);
@@ -237,7 +247,8 @@ fetch_visible(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 							   version))
 		return false;
 
-	PredicateLockTID(rel, &tid, snapshot, version->info.xmin);
+	lock_predicate(rel, blk, off, version->info.tag, snapshot,
+				   version->info.xmin);
 	inplace_store_tuple(slot, RelationGetRelid(rel), &tid, version->tuple,
 						version->len, &version->info, true);
 	return true;

@@ -36,24 +36,25 @@ store_locked(Relation rel, Buffer buffer, const RowTarget *target,
 	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
 	RowVersion *version = RowVersionAlloc();
-	SnapshotData snap;
+	SnapshotData dirty;
+	Snapshot	snapshot = SnapshotAny;
 	bool		found;
 
+	InitDirtySnapshot(dirty);
 	if (below_busy)
-		InitDirtySnapshot(snap);
+		snapshot = target->newest ? &dirty : target->snapshot;
+	if (below_busy && target->tag != 0)
+		found = inplace_fetch_tagged(rel, buffer, page, blk, off, target->tag,
+									 version);
 	else
-		snap = *SnapshotAny;
-	found = inplace_fetch_version(rel, buffer, true, page, blk, off, &snap,
-								  version);
+		found = inplace_fetch_version(rel, buffer, true, page, blk, off,
+									  snapshot, version);
 	if (found)
 	{
-		ItemPointerData tagged;
-
-		TidSetTagged(&tagged, blk, off, version->info.tag);
-		inplace_store_tuple(slot, RelationGetRelid(rel), &tagged,
+		inplace_store_tuple(slot, RelationGetRelid(rel), &target->tid,
 							version->tuple, version->len, &version->info, true);
 		if (tid)
-			*tid = tagged;
+			TidSetTagged(tid, blk, off, version->info.tag);
 	}
 	else
 		ExecClearTuple(slot);

@@ -272,32 +272,44 @@ fill_tmfd(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 }
 
 /*
- * KEY SHARE on a row with somebody's update in progress: is the last version
- * not of that transaction the one meant?  Always true but for a caller whose
- * snapshot is older still.
+ * FOR KEY SHARE does not mind changes of the row that leave its keys alone, in
+ * progress or committed since: it locks the version that is meant.  Is that
+ * below such changes, on this page?  (A row that was moved and committed is
+ * looked at where it went.)
  */
 static bool
-committed_below_is_target(Relation rel, InplaceTupleHeader tup,
-						  const RowTarget *target)
+target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
+							const RowTarget *target)
 {
 	InplaceTupleHeaderData hdr = *tup;
 	UndoRecord	rec;
 
 	for (;;)
 	{
-		XidStatus	status;
+		XidStatus	status = inplace_xid_status(&hdr, InvalidBuffer);
 
-		if (!HdrHasUndo(&hdr))
+		if (hdr.t_infomask & (IP_KEYS_UPDATED | IP_MOVED_PARTITION) ||
+			((hdr.t_infomask & IP_DELETED) &&
+			 !((hdr.t_infomask & IP_MOVED) && status == XID_IN_PROGRESS)))
 			return false;
-		UndoFetch(rel, HdrGetUndo(&hdr), ItemPointerGetBlockNumber(&target->tid),
-				  ItemPointerGetOffsetNumber(&target->tid), &hdr, false, &rec);
-		hdr = rec.old;
-		if (rec.hdr.ur_type == UNDO_LOCK)
-			continue;
+
+		/* to the version before, past the record of a lock */
+		do
+		{
+			if (!HdrHasUndo(&hdr) ||
+				!UndoFetch(rel, HdrGetUndo(&hdr),
+						   ItemPointerGetBlockNumber(&target->tid),
+						   ItemPointerGetOffsetNumber(&target->tid), &hdr,
+						   status == XID_COMMITTED, &rec))
+				return false;
+			hdr = rec.old;
+		} while (rec.hdr.ur_type == UNDO_LOCK);
+
 		status = inplace_xid_status(&hdr, InvalidBuffer);
-		if (status == XID_COMMITTED)
-			return is_target(target, &hdr, status, InvalidCommandId);
-		if (status != XID_IN_PROGRESS)
+		if (status == XID_COMMITTED &&
+			is_target(target, &hdr, status, InvalidCommandId))
+			return true;
+		if (status == XID_ABORTED)
 			return false;
 	}
 }
@@ -357,7 +369,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 			}
 			if (!modes_conflict(mode, change_mode(tup)))
 			{
-				if (committed_below_is_target(rel, tup, target))
+				if (target_below_nonkey_changes(rel, tup, target))
 				{
 					rc->below_busy = true;
 					if (lockers_conflict(rc, mode))
@@ -386,6 +398,12 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 
 	if (!is_target(target, tup, rc->status, rc->cid))
 	{
+		if (mode == LockTupleKeyShare && rc->status == XID_COMMITTED &&
+			target_below_nonkey_changes(rel, tup, target))
+		{
+			rc->below_busy = true;
+			return lockers_conflict(rc, mode) ? TM_BeingModified : TM_Ok;
+		}
 		fill_tmfd(rel, tup, target, rc->cid, tmfd);
 		return TM_Updated;
 	}

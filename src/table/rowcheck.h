@@ -31,9 +31,9 @@ typedef struct RowCheck
 	bool		locked;			/* lockers holds something */
 	RowLockers	lockers;
 	InplaceTupleHeaderData base;	/* the header without locks */
-	bool		below_busy;		/* KEY SHARE under somebody's update in
-								 * progress: the version meant is the last
-								 * committed one */
+	bool		below_busy;		/* KEY SHARE under changes of others that do
+								 * not matter to it: the version meant is an
+								 * older one */
 	/* for TM_BeingModified: whom to wait for */
 	TransactionId wait_xid;
 	MultiXactId wait_multi;

@@ -383,9 +383,12 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 		{
 			ItemPointerData tid;
 
-			TidSet(&tid, scan->cblock, off);
-			PredicateLockTID(rel, &tid, snapshot,
-							 entry == off ? tup->t_xid : InvalidTransactionId);
+			/* of a version in undo the tag is not known yet: lock the page */
+			TidSetPredicate(&tid, scan->cblock, off, tup->t_tag);
+			if (entry == off)
+				PredicateLockTID(rel, &tid, snapshot, tup->t_xid);
+			else
+				PredicateLockPage(rel, scan->cblock, snapshot);
 		}
 		scan->vis[n++] = entry;
 	}

@@ -140,6 +140,17 @@ TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
 						  << INPLACE_OFFSET_BITS));
 }
 
+/*
+ * What a predicate lock names: a version of a row, not the row, for a
+ * transaction that replaces a newer version than the one read conflicts only
+ * through the transaction that made that one.
+ */
+static inline void
+TidSetPredicate(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
+{
+	ItemPointerSet(tid, blk, off | (tag << INPLACE_OFFSET_BITS));
+}
+
 static inline void
 TidClean(ItemPointer dst, const ItemPointerData *src)
 {

@@ -564,6 +564,10 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (result != TM_Ok)
 			break;
 
+		/* our own FOR UPDATE goes on to exclude FOR KEY SHARE */
+		if (us->rc.own_lock && us->rc.own_mode == LockTupleExclusive)
+			us->key_changed = true;
+
 		if ((needs_toast ||
 			 (current_tuple(us)->t_natts & IP_HASEXTERNAL)) && !oldcopy)
 		{
@@ -610,7 +614,12 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		return result;
 	}
 
-	CheckForSerializableConflictIn(rel, &us->target.tid, us->blk);
+	{
+		ItemPointerData version;
+
+		TidSetPredicate(&version, us->blk, us->off, us->rc.base.t_tag);
+		CheckForSerializableConflictIn(rel, &version, us->blk);
+	}
 
 	if (*in_place)
 		update_in_place(us);

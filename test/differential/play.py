@@ -134,6 +134,9 @@ class Side:
     def _outcome(self, result, sort):
         if result.error:
             message = (result.message or "").replace(self.gid_prefix, "@@").replace(self.schema, "@")
+            if result.error == "40001":
+                # a row updated, then deleted: either may be what is told
+                message = message.replace("concurrent delete", "concurrent update")
             return ("error", result.error, message)
         rows = result.rows
         if sort and not (result.tags and result.tags[-1].startswith("FETCH")):
