@@ -34,10 +34,14 @@
  */
 #include "inplace.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
 #include "catalog/storage.h"
 #include "storage/lmgr.h"
 #include "undo/space.h"
+#include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "wal/wal.h"
 
@@ -206,6 +210,44 @@ TargetClose(DiscardState *ds)
 }
 
 /*
+ * The relation with that storage.  The cache behind RelidByRelfilenumber also
+ * remembers what it did not find, and learns that the relation's maker has
+ * committed only after the horizon has moved on.  So once the answer "there
+ * is none" is final the catalog itself is asked, with a new snapshot.
+ */
+static Oid
+TargetRelid(DiscardState *ds, Oid spc, Oid relnumber)
+{
+	Oid			relid = RelidByRelfilenumber(spc, relnumber);
+	Relation	pg_class;
+	SysScanDesc scan;
+	ScanKeyData key[2];
+	HeapTuple	tuple;
+
+	if (OidIsValid(relid) || !ds->past_horizon)
+		return relid;
+
+	InvalidateCatalogSnapshot();
+	pg_class = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyInit(&key[0], Anum_pg_class_reltablespace, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(spc == MyDatabaseTableSpace ? 0 : spc));
+	ScanKeyInit(&key[1], Anum_pg_class_relfilenode, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(relnumber));
+	scan = systable_beginscan(pg_class, ClassTblspcRelfilenodeIndexId, true,
+							  NULL, 2, key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		if (form->relpersistence != RELPERSISTENCE_TEMP)
+			relid = form->oid;
+	}
+	systable_endscan(scan);
+	table_close(pg_class, AccessShareLock);
+	return relid;
+}
+
+/*
  * Open the inplace table with that storage, if there is one and nobody is
  * altering it.
  */
@@ -222,7 +264,7 @@ TargetOpen(DiscardState *ds, Oid spc, Oid relnumber)
 	ds->target_valid = true;
 
 	ds->target_missing = ds->past_horizon ? UNDO_SCAN_DONE : UNDO_SCAN_WAIT;
-	relid = RelidByRelfilenumber(spc, relnumber);
+	relid = TargetRelid(ds, spc, relnumber);
 	if (!OidIsValid(relid))
 		return;
 	if (!ConditionalLockRelationOid(relid, RowExclusiveLock))

@@ -852,21 +852,34 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 }
 
 /*
- * Note who makes the extent needed.  "newest_xid", if not one of ours, made
- * the version that a lock is put on.  If it has not committed, then rolling
- * it back may have to go through our record.
+ * Among the records written, is there a lock put on a change that may be
+ * rolled back without us?  Restoring that row goes through the lock's record.
+ * Called in a critical section: no commit log here, so a change that has just
+ * committed, with no hint of it, counts too.
  */
-static void
-UndoNoteXids(UndoExtent *ext, TransactionId xid, TransactionId newest_xid)
+static bool
+UndoLocksOpenChange(const char *rec, Size len)
 {
-	UndoExtentAdvanceXid(ext, xid);
-	if (!TransactionIdIsNormal(newest_xid) || newest_xid == xid)
-		return;
-	UndoExtentAdvanceXid(ext, newest_xid);
-	if (!TransactionIdPrecedes(newest_xid, TransactionXmin) &&
-		!TransactionIdIsCurrentTransactionId(newest_xid) &&
-		!TransactionIdDidCommit(newest_xid))
-		pg_atomic_fetch_or_u32(&ext->state, EXT_NEEDS_SCAN | EXT_DIRTY);
+	const char *end = rec + len;
+
+	while (rec < end)
+	{
+		UndoRecordHeader hdr;
+		InplaceTupleHeaderData old;
+
+		memcpy(&hdr, rec, SizeOfUndoRecordHeader);
+		if (hdr.ur_type == UNDO_LOCK && !(hdr.ur_flags & UR_RELATIVE_HEADER))
+		{
+			memcpy(&old, rec + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
+			if (!(old.t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
+				!TransactionIdPrecedes(old.t_xid, TransactionXmin) &&
+				!TransactionIdIsCurrentTransactionId(old.t_xid))
+				return true;
+		}
+		Assert(hdr.ur_len >= SizeOfUndoRecordHeader);
+		rec += hdr.ur_len;
+	}
+	return false;
 }
 
 void
@@ -902,7 +915,9 @@ UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
 		/* the one that is full stays ours until the transaction ends */
 		UndoTakeExtent(kind);
 	}
-	UndoNoteXids(owned[w->cur].ext, xid, newest_xid);
+	UndoExtentAdvanceXid(owned[w->cur].ext, xid);
+	if (TransactionIdIsNormal(newest_xid))
+		UndoExtentAdvanceXid(owned[w->cur].ext, newest_xid);
 	ui->needs_wal = (kind == UNDO_LOGGED);
 	prepared = ui;
 	prepared_writer = w;
@@ -920,10 +935,15 @@ UndoAppend(UndoInsert *ui, const char *rec, Size len)
 
 	if (BufferIsLocal(ui->buffer))
 		UndoTempAppended(ui);
-	else if (ui->init)
+	else
 	{
+		UndoExtent *ext = owned[prepared_writer->cur].ext;
+
 		Assert(prepared == ui);
-		owned[prepared_writer->cur].ext->fill++;
+		if (ui->init)
+			ext->fill++;
+		if (UndoLocksOpenChange(rec, len))
+			pg_atomic_fetch_or_u32(&ext->state, EXT_NEEDS_SCAN | EXT_DIRTY);
 	}
 }
 

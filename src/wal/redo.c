@@ -638,11 +638,6 @@ inplace_mask(char *pagedata, BlockNumber blkno)
 	}
 }
 
-static void
-inplace_decode(struct LogicalDecodingContext *ctx, struct XLogRecordBuffer *buf)
-{
-}
-
 /* not const: PostgreSQL 15's declaration of RegisterCustomRmgr is not */
 static RmgrData inplace_rmgr = {
 	.rm_name = RM_INPLACE_NAME,

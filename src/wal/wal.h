@@ -150,6 +150,12 @@ extern void inplace_desc(StringInfo buf, XLogReaderState *record);
 extern const char *inplace_identify(uint8 info);
 extern void inplace_mask(char *pagedata, BlockNumber blkno);
 
+/* decode.c */
+struct LogicalDecodingContext;
+struct XLogRecordBuffer;
+extern void inplace_decode(struct LogicalDecodingContext *ctx,
+						   struct XLogRecordBuffer *buf);
+
 /* log.c: one function a record; all are called inside the critical section
  * with the buffers locked and the changes made, and set the pages' LSNs. */
 extern void inplace_log_prune(Relation rel, Buffer buffer,
