@@ -15,6 +15,7 @@
 #include "pgstat.h"
 #include "storage/predicate.h"
 #include "table/rowcheck.h"
+#include "undo/delta.h"
 #include "utils/snapmgr.h"
 #include "wal/wal.h"
 
@@ -119,6 +120,39 @@ inplace_undo_newest(const RowCheck *rc)
 	return newest;
 }
 
+/* the two forms of the WAL record's data, see wal.h */
+static Size
+build_compact_wal(char *wal, const UndoInsert *ui, const UndoRecordHeader *uh,
+				  const InplaceTupleHeaderData *base, bool changingPart)
+{
+	uint16		w = uh->ur_off | XLIP_UPD_COMPACT;
+	uint16		undo_off = UndoPtrOffset(ui->ptr);
+	char	   *p;
+
+	if (uh->ur_cid != FirstCommandId)
+		w |= XLIP_UPD_CID;
+	if (uh->ur_flags & UR_FROZEN)
+		w |= XLIP_UPD_OLD_FROZEN;
+	if (changingPart)
+		w |= XLIP_DEL_PARTITION;
+	memcpy(wal, &w, 2);
+	memcpy(wal + 2, &undo_off, 2);
+	p = varint_put(wal + 4, uh->ur_xid - base->t_xid);
+	if (uh->ur_cid != FirstCommandId)
+		p = varint_put(p, uh->ur_cid);
+	return p - wal;
+}
+
+static Size
+build_full_wal(char *wal, OffsetNumber off, const InplaceTupleHeaderData *hdr)
+{
+	uint16		w = off;
+
+	memcpy(wal, &w, 2);
+	memcpy(wal + 2, hdr, SizeOfInplaceTupleHeader);
+	return 2 + SizeOfInplaceTupleHeader;
+}
+
 TM_Result
 inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 					 Snapshot snapshot, Snapshot crosscheck, bool wait,
@@ -141,8 +175,12 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
 					 UNDO_LOCK_RECORD_SIZE];
 	Size		undo_len;
+	Size		change_len;
 	UndoInsert	ui;
 	bool		clear;
+	char		wal[2 + SizeOfInplaceTupleHeader + 16];
+	Size		wal_len;
+	bool		compact;
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -229,12 +267,20 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 						 blk, off, &rc.base, &hdr,
 						 inplace_nothing_older(rel, &rc.base, rc.status),
 						 NULL, 0);
+	change_len = undo_len;
 	UndoPrepare(rel, undo_len + (rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(&rc), &ui);
 	HdrSetUndo(&hdr, ui.ptr);
 	if (rc.locked)
 		undo_len += inplace_keep_lockers(rel, blk, off, &rc, &hdr,
 										 ui.ptr + undo_len, undo + undo_len);
+
+	compact = undo_len == change_len &&
+		(((UndoRecordHeader *) undo)->ur_flags & UR_RELATIVE_HEADER) != 0;
+	wal_len = compact ?
+		build_compact_wal(wal, &ui, (UndoRecordHeader *) undo, &rc.base,
+						  changingPart) :
+		build_full_wal(wal, off, &hdr);
 
 	START_CRIT_SECTION();
 	clear = PageIsAllVisible(page);
@@ -247,7 +293,11 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	PageSetPrunable(page, xid);
 	MarkBufferDirty(buffer);
 	UndoAppend(&ui, undo, undo_len);
-	inplace_log_delete(rel, buffer, off, clear, &ui, undo, undo_len);
+	if (RelationNeedsWAL(rel))
+		inplace_log_delete(rel, buffer, wal, wal_len, clear, &ui,
+						   compact ? NULL : undo, undo_len);
+	else
+		inplace_log_undo_alone(&ui, undo, undo_len);
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);

@@ -187,8 +187,7 @@ build_compact_wal(UpdateState *us, const UndoInsert *ui, const char *undo,
 
 	memcpy(p, &w, 2);
 	memcpy(p + 2, &undo_off, 2);
-	memcpy(p + 4, &us->rc.base.t_xid, 4);
-	p += 8;
+	p = varint_put(p + 4, us->xid - us->rc.base.t_xid);
 	if (us->cid != FirstCommandId)
 		p = varint_put(p, us->cid);
 	for (int i = 0; i < us->diff.edits.n; i++)

@@ -256,6 +256,7 @@ TargetOpen(DiscardState *ds, Oid spc, Oid relnumber)
 {
 	Oid			relid;
 	Relation	rel;
+	bool		moved = false;
 
 	TargetClose(ds);
 	LocatorSpc(ds->target_locator) = spc;
@@ -265,6 +266,15 @@ TargetOpen(DiscardState *ds, Oid spc, Oid relnumber)
 
 	ds->target_missing = ds->past_horizon ? UNDO_SCAN_DONE : UNDO_SCAN_WAIT;
 	relid = TargetRelid(ds, spc, relnumber);
+	if (!OidIsValid(relid) && spc != MyDatabaseTableSpace)
+	{
+		/*
+		 * CREATE DATABASE and ALTER DATABASE may take all tables of the
+		 * default tablespace to another one.
+		 */
+		relid = TargetRelid(ds, MyDatabaseTableSpace, relnumber);
+		moved = true;
+	}
 	if (!OidIsValid(relid))
 		return;
 	if (!ConditionalLockRelationOid(relid, RowExclusiveLock))
@@ -278,7 +288,8 @@ TargetOpen(DiscardState *ds, Oid spc, Oid relnumber)
 		UnlockRelationOid(relid, RowExclusiveLock);
 		return;
 	}
-	if (!RelFileLocatorEquals(RelLocator(rel), ds->target_locator))
+	if (LocatorRel(RelLocator(rel)) != relnumber ||
+		LocatorSpc(RelLocator(rel)) != (moved ? MyDatabaseTableSpace : spc))
 	{
 		/* changed before we had the lock: look again in the next tick */
 		relation_close(rel, RowExclusiveLock);

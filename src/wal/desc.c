@@ -51,16 +51,19 @@ desc_update(StringInfo buf, XLogReaderState *record)
 	memcpy(&w, data, sizeof(w));
 	appendStringInfo(buf, "off: %u, %s", w & INPLACE_OFFSET_MASK,
 					 (w & XLIP_UPD_COMPACT) ? "compact" : "full");
-	if ((w & XLIP_UPD_COMPACT) && len >= 8)
+	if ((w & XLIP_UPD_COMPACT) && len >= 5)
 	{
+		const char *end = data + len;
+		const char *p;
 		uint16		undo_off;
-		TransactionId old_xid;
+		uint32		age = 0;
 
 		memcpy(&undo_off, data + 2, 2);
-		memcpy(&old_xid, data + 4, 4);
-		appendStringInfo(buf, ", undo offset: %u, old xid: %u%s, edits: %zu bytes",
-						 undo_off, old_xid,
-						 (w & XLIP_UPD_KEYS) ? ", key updated" : "", len - 8);
+		p = varint_get(data + 4, end, &age);
+		appendStringInfo(buf, ", undo offset: %u, old xid: %u%s, rest: %d bytes",
+						 undo_off, XLogRecGetXid(record) - age,
+						 (w & XLIP_UPD_KEYS) ? ", key updated" : "",
+						 p ? (int) (end - p) : 0);
 	}
 	else if (len >= 2 + SizeOfInplaceTupleHeader)
 	{
@@ -102,9 +105,9 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 			}
 			break;
 		case XLOG_IP_UPDATE:
+		case XLOG_IP_DELETE:
 			desc_update(buf, record);
 			break;
-		case XLOG_IP_DELETE:
 		case XLOG_IP_LOCK:
 		case XLOG_IP_HEADER:
 		case XLOG_IP_RESTORE:

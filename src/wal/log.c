@@ -162,14 +162,6 @@ inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
 }
 
 void
-inplace_log_delete(Relation rel, Buffer buffer, OffsetNumber off, bool clear,
-				   UndoInsert *ui, const char *undo, Size undo_len)
-{
-	log_header(rel, buffer, XLOG_IP_DELETE, off,
-			   clear ? XLIP_CLEAR_VISIBLE : 0, ui, undo, undo_len);
-}
-
-void
 inplace_log_replace(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 					InplaceTupleHeader tup, Size len, UndoInsert *ui,
 					const char *undo, Size undo_len)
@@ -239,9 +231,10 @@ inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 	finish(XLOG_IP_MOVE, newbuf, same ? InvalidBuffer : oldbuf, ui);
 }
 
-void
-inplace_log_update(Relation rel, Buffer buffer, const char *data, Size len,
-				   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+/* UPDATE and DELETE: their data are kept, for redo of the undo page */
+static void
+log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
+		   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
 {
 	uint8		flags = XLIP_CLEAR_VISIBLE;
 	uint16		undo_off = UndoPtrOffset(ui->ptr);
@@ -253,5 +246,19 @@ inplace_log_update(Relation rel, Buffer buffer, const char *data, Size len,
 	XLogRegisterBufData(0, (char *) data, len);
 	register_undo(ui, 1, &undo_off, undo, undo_len);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
-	finish(XLOG_IP_UPDATE, buffer, InvalidBuffer, ui);
+	finish(info, buffer, InvalidBuffer, ui);
+}
+
+void
+inplace_log_update(Relation rel, Buffer buffer, const char *data, Size len,
+				   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+{
+	log_change(rel, buffer, XLOG_IP_UPDATE, data, len, clear, ui, undo, undo_len);
+}
+
+void
+inplace_log_delete(Relation rel, Buffer buffer, const char *data, Size len,
+				   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+{
+	log_change(rel, buffer, XLOG_IP_DELETE, data, len, clear, ui, undo, undo_len);
 }

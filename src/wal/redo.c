@@ -249,8 +249,9 @@ static void
 parse_compact(XLogReaderState *record, const char *data, Size len,
 			  CompactUpdate *cu)
 {
-	const char *p = data + 8;
+	const char *p = data + 4;
 	const char *end = data + len;
+	uint32		age = 0;
 	char	   *f = cu->forward;
 	char	   *b = cu->backward;
 	uint16		w;
@@ -259,9 +260,10 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 	cu->off = w & INPLACE_OFFSET_MASK;
 	cu->flags = w & ~INPLACE_OFFSET_MASK;
 	memcpy(&cu->undo_off, data + 2, 2);
-	memcpy(&cu->old_xid, data + 4, 4);
+	p = varint_get(p, end, &age);
+	cu->old_xid = XLogRecGetXid(record) - age;
 	cu->cid = FirstCommandId;
-	if (cu->flags & XLIP_UPD_CID)
+	if (p && (cu->flags & XLIP_UPD_CID))
 		p = varint_get(p, end, &cu->cid);
 	while (p && p < end)
 	{
@@ -407,7 +409,74 @@ redo_update(XLogReaderState *record)
 	redo_undo(record, 1);
 }
 
-/* DELETE, LOCK and HEADER set a row's header */
+/*
+ * A delete in its compact form: the header is the old one but for what says
+ * that the row is deleted, and the undo record is made again.
+ */
+static void
+redo_delete_compact(XLogReaderState *record, const char *data, Size len)
+{
+	static CompactUpdate cu;
+	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader];
+	RelFileLocator loc;
+	BlockNumber blk = block_location(record, 0, &loc);
+	RelFileLocator undoloc;
+	BlockNumber undoblk = block_location(record, 1, &undoloc);
+	TransactionId xid = XLogRecGetXid(record);
+	InplaceTupleHeaderData old;
+	Buffer		buffer;
+	Size		undo_len;
+
+	parse_compact(record, data, len, &cu);
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+		InplaceTupleHeader tup = item_at(record, page, cu.off);
+
+		tup->t_xid = xid;
+		tup->t_infomask = (tup->t_infomask & (IP_STALE | IP_PADDED)) |
+			IP_DELETED | IP_KEYS_UPDATED |
+			((cu.flags & XLIP_DEL_PARTITION) ? IP_MOVED_PARTITION : 0);
+		HdrSetUndo(tup, UndoPtrMake(undoblk, cu.undo_off));
+		PageSetPrunable(page, xid);
+		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+			PageClearAllVisible(page);
+		finish_page(record, buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+
+	memset(&old, 0, sizeof(old));
+	old.t_xid = cu.old_xid;
+	old.t_infomask = (cu.flags & XLIP_UPD_OLD_FROZEN) ? IP_FROZEN : 0;
+	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cu.cid, LocatorSpc(loc),
+						 LocatorRel(loc), blk, cu.off, &old, &old, true,
+						 NULL, 0);
+	redo_undo_put(record, 1, cu.undo_off, undo, undo_len);
+}
+
+static void redo_header(XLogReaderState *record);
+
+static void
+redo_delete(XLogReaderState *record)
+{
+	Size		len;
+	char	   *data = XLogRecGetBlockData(record, 0, &len);
+	uint16		w;
+
+	memcpy(&w, data, 2);
+	if (!(w & XLIP_UPD_COMPACT))
+	{
+		redo_header(record);
+		return;
+	}
+	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
+	redo_delete_compact(record, data, len);
+}
+
+/* DELETE in full, LOCK and HEADER set a row's header */
 static void
 redo_header(XLogReaderState *record)
 {
@@ -567,6 +636,8 @@ inplace_redo(XLogReaderState *record)
 			redo_update(record);
 			break;
 		case XLOG_IP_DELETE:
+			redo_delete(record);
+			break;
 		case XLOG_IP_LOCK:
 		case XLOG_IP_HEADER:
 			redo_header(record);

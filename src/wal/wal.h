@@ -65,8 +65,8 @@
  * XLOG_IP_UPDATE, block 0 (kept beside a full-page image): uint16, whose low
  * 9 bits are the offset and the others these flags.
  *
- * With COMPACT: uint16 undo offset, uint32 the old version's xid, varint cid
- * if CID, then edits to the end, each varint skip, varint length, the old
+ * With COMPACT: uint16 undo offset, varint the record's xid less the old
+ * version's, varint cid if CID, then edits to the end, each varint skip, varint length, the old
  * bytes, the new bytes.  The undo record is built from that in redo.
  * Without: the new tuple header, the forward delta.
  */
@@ -75,10 +75,15 @@
 #define XLIP_UPD_KEYS			0x0800
 #define XLIP_UPD_TAG_ZERO		0x1000
 #define XLIP_UPD_TAG_WRAPPED	0x2000
+#define XLIP_DEL_PARTITION		0x2000	/* DELETE: moved to another partition */
 #define XLIP_UPD_OLD_FROZEN		0x4000
 
 /*
- * XLOG_IP_DELETE, LOCK, HEADER, block 0: uint16 offset, the new tuple header.
+ * XLOG_IP_DELETE, block 0 (kept beside a full-page image): uint16 as for
+ * UPDATE.  With COMPACT: uint16 undo offset, varint xid difference, varint cid if
+ * CID; redo makes the header and the undo record from that.  Without: the new
+ * tuple header.
+ * XLOG_IP_LOCK, HEADER, block 0: uint16 offset, the new tuple header.
  * XLOG_IP_RESTORE, PUSH, block 0: uint16 offset, the tuple.  Block 1 is
  * optional.
  * XLOG_IP_MOVE: block 0 the new row's page: uint16 offset, the tuple; block 2
@@ -192,8 +197,9 @@ extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
 								   Size undo_len);
 extern void inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
 							   bool clear_frozen, UndoInsert *ui, const char *undo, Size undo_len);
-extern void inplace_log_delete(Relation rel, Buffer buffer, OffsetNumber off,
-							   bool clear, UndoInsert *ui, const char *undo,
+extern void inplace_log_delete(Relation rel, Buffer buffer, const char *data,
+							   Size len, bool clear, UndoInsert *ui,
+							   const char *undo /* NULL if compact */,
 							   Size undo_len);
 /* info is XLOG_IP_RESTORE or XLOG_IP_PUSH */
 extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,

@@ -1,0 +1,59 @@
+-- RETURNING, with system columns
+CREATE TABLE rt (id int PRIMARY KEY, v int, t text) USING inplace;
+INSERT INTO rt SELECT g, g, 't' || g FROM generate_series(1, 3) g RETURNING ctid, id, tableoid::regclass;
+INSERT INTO rt VALUES (4, 4, 't4') RETURNING ctid, *, v * 2 AS twice;
+-- clean TIDs, the same place
+UPDATE rt SET v = v + 1 RETURNING ctid, id, v;
+UPDATE rt SET v = v + 1 RETURNING ctid, id, v;
+BEGIN;
+UPDATE rt SET v = v + 1 WHERE id = 1 RETURNING ctid, v;
+UPDATE rt SET v = v + 1 WHERE id = 1 RETURNING ctid, v;
+UPDATE rt SET v = v + 1 WHERE id = 1 RETURNING ctid::text || ' ' || v AS text;
+SELECT ctid, v FROM rt WHERE id = 1 FOR UPDATE;
+ROLLBACK;
+SELECT ctid, id, v FROM rt ORDER BY id;
+UPDATE rt SET v = 0 WHERE id = 1 RETURNING rt, rt.*;
+UPDATE rt SET v = s.n FROM (VALUES (1, 11), (2, 22)) s(id, n) WHERE rt.id = s.id RETURNING rt.ctid, rt.id, v, s.n;
+DELETE FROM rt WHERE id = 2 RETURNING ctid, *;
+DELETE FROM rt USING (VALUES (3)) s(id) WHERE rt.id = s.id RETURNING rt.*, s.id AS sid;
+-- a row that moves gets a new one
+UPDATE rt SET id = 10 WHERE id = 1 RETURNING ctid = '(0,1)'::tid AS same, id;
+-- TIDs of RETURNING find the rows again
+WITH u AS (UPDATE rt SET v = 100 RETURNING ctid AS c, id)
+SELECT u.id, rt.id FROM u JOIN rt ON rt.ctid = u.c ORDER BY 1;
+UPDATE rt SET v = 101 WHERE id = 4 RETURNING ctid AS c \gset
+SELECT * FROM rt WHERE ctid = :'c';
+UPDATE rt SET v = 102 WHERE ctid = :'c' RETURNING *;
+DELETE FROM rt WHERE ctid = :'c' RETURNING ctid = :'c' AS same, v;
+-- in functions
+CREATE FUNCTION rt_upd(int) RETURNS SETOF rt LANGUAGE sql AS 'UPDATE rt SET v = v + 1 WHERE id = $1 RETURNING *';
+SELECT * FROM rt_upd(10);
+DO $$
+DECLARE c tid; n int;
+BEGIN
+    UPDATE rt SET v = 5 WHERE id = 10 RETURNING ctid, v INTO c, n;
+    UPDATE rt SET v = 6 WHERE ctid = c RETURNING v INTO n;
+    RAISE NOTICE 'v is %', n;
+END $$;
+-- xmin and xmax are ours
+BEGIN;
+UPDATE rt SET v = 7 RETURNING xmin::text = pg_current_xact_id()::text AS own, xmax = 0 AS not_locked;
+DELETE FROM rt RETURNING v;
+ROLLBACK;
+-- with a join of the table with itself, and writable WITH
+INSERT INTO rt SELECT g, g, 'more' FROM generate_series(20, 24) g;
+WITH d AS (DELETE FROM rt WHERE id IN (20, 21) RETURNING *), i AS (INSERT INTO rt SELECT id + 100, v, t FROM d RETURNING *)
+SELECT * FROM i ORDER BY id;
+UPDATE rt a SET v = b.v FROM rt b WHERE b.id = a.id - 1 RETURNING a.ctid = b.ctid AS same, a.id, a.v, b.id;
+SELECT id, v, t FROM rt ORDER BY id;
+-- partitions
+CREATE TABLE rt_p (id int, v int) PARTITION BY LIST (id);
+CREATE TABLE rt_p1 PARTITION OF rt_p FOR VALUES IN (1) USING inplace;
+CREATE TABLE rt_p2 PARTITION OF rt_p FOR VALUES IN (2) USING heap;
+INSERT INTO rt_p VALUES (1, 0), (2, 0) RETURNING tableoid::regclass, ctid, *;
+UPDATE rt_p SET v = 1 WHERE id = 1 RETURNING tableoid::regclass, ctid, *;
+UPDATE rt_p SET v = 2 WHERE id = 1 RETURNING tableoid::regclass, ctid, *;
+UPDATE rt_p SET id = 3 - id RETURNING tableoid::regclass, id, v;
+SELECT tableoid::regclass, * FROM rt_p ORDER BY id;
+
+SELECT * FROM check_all();
