@@ -123,7 +123,8 @@ inplace_undo_newest(const RowCheck *rc)
 /* the two forms of the WAL record's data, see wal.h */
 static Size
 build_compact_wal(char *wal, const UndoInsert *ui, const UndoRecordHeader *uh,
-				  const InplaceTupleHeaderData *base, bool changingPart)
+				  const InplaceTupleHeaderData *base, bool changingPart,
+				  bool conflict)
 {
 	uint16		w = uh->ur_off | XLIP_UPD_COMPACT;
 	uint16		undo_off = UndoPtrOffset(ui->ptr);
@@ -135,6 +136,8 @@ build_compact_wal(char *wal, const UndoInsert *ui, const UndoRecordHeader *uh,
 		w |= XLIP_UPD_OLD_FROZEN;
 	if (changingPart)
 		w |= XLIP_DEL_PARTITION;
+	if (conflict)
+		w |= XLIP_UPD_CONFLICT;
 	memcpy(wal, &w, 2);
 	memcpy(wal + 2, &undo_off, 2);
 	p = varint_put(wal + 4, uh->ur_xid - base->t_xid);
@@ -181,6 +184,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	char		wal[2 + SizeOfInplaceTupleHeader + 16];
 	Size		wal_len;
 	bool		compact;
+	bool		cut;			/* the way to older versions */
+	bool		conflict;		/* ... standbys must be told */
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -219,9 +224,11 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 			tmfd->cmax = InvalidCommandId;
 			result = TM_Updated;
 		}
-		if (result != TM_BeingModified || !wait)
+		if (result != TM_BeingModified || (!wait && !rc.retry))
 			break;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (rc.retry)
+			continue;
 		inplace_row_wait(rel, &target.tid, &rc, LockTupleExclusive,
 						 LockWaitBlock, XLTW_Delete, &have_tuple_lock);
 	}
@@ -262,11 +269,14 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	if (changingPart)
 		hdr.t_infomask |= IP_MOVED_PARTITION;
 
+	cut = inplace_nothing_older(rel, &rc.base, rc.status);
+	conflict = false;
+	if (!cut && !rc.locked && RelationNeedsWAL(rel) &&
+		inplace_removable_here(rel, &rc.base, rc.status))
+		cut = conflict = true;
 	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cid,
 						 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
-						 blk, off, &rc.base, &hdr,
-						 inplace_nothing_older(rel, &rc.base, rc.status),
-						 NULL, 0);
+						 blk, off, &rc.base, &hdr, cut, NULL, 0);
 	change_len = undo_len;
 	UndoPrepare(rel, undo_len + (rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(&rc), &ui);
@@ -279,7 +289,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		(((UndoRecordHeader *) undo)->ur_flags & UR_RELATIVE_HEADER) != 0;
 	wal_len = compact ?
 		build_compact_wal(wal, &ui, (UndoRecordHeader *) undo, &rc.base,
-						  changingPart) :
+						  changingPart, conflict) :
 		build_full_wal(wal, off, &hdr);
 
 	START_CRIT_SECTION();

@@ -165,6 +165,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			bool		done;
 
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			if (rc.retry)
+				continue;
 			done = inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,
 									XLTW_Lock, &have_tuple_lock);
 			if (!done)

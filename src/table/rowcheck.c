@@ -172,13 +172,25 @@ inplace_moved_to(Relation rel, InplaceTupleHeader tup, ItemPointer from,
 }
 
 bool
+inplace_is_first_version(InplaceTupleHeader base, XidStatus status)
+{
+	return status == XID_COMMITTED &&
+		(base->t_infomask & (IP_FROZEN | IP_FRESH)) != 0;
+}
+
+bool
+inplace_removable_here(Relation rel, InplaceTupleHeader base, XidStatus status)
+{
+	return status == XID_COMMITTED &&
+		GlobalVisTestIsRemovableXid(GlobalVisTestFor(rel), base->t_xid);
+}
+
+bool
 inplace_nothing_older(Relation rel, InplaceTupleHeader base, XidStatus status)
 {
-	if (status != XID_COMMITTED)
-		return false;
-	if ((base->t_infomask & (IP_FROZEN | IP_FRESH)) != 0)
-		return true;
-	return GlobalVisTestIsRemovableXid(GlobalVisTestFor(rel), base->t_xid);
+	return inplace_is_first_version(base, status) ||
+		(inplace_removable_here(rel, base, status) &&
+		 UndoStandbysKnow(rel, base->t_xid));
 }
 
 /*
@@ -328,12 +340,17 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	rc->wait_multi = InvalidMultiXactId;
 	rc->below_busy = false;
 	rc->own_lock = false;
+	rc->retry = false;
 	rc->cid = InvalidCommandId;
 	rc->status = inplace_xid_status(tup, buffer);
+	if (rc->status == XID_ABORTED)
+	{
+		/* ended since the page was locked: the row has to be restored first */
+		rc->retry = true;
+		return TM_BeingModified;
+	}
 	rc->locked = inplace_get_lockers(rel, tup, blk, off, &rc->lockers);
 	rc->base = rc->lockers.base;
-	Assert(rc->status != XID_ABORTED);
-
 	/*
 	 * Undo records say which versions are known to be committed, so that
 	 * nobody has to ask for an xid that the commit log no longer has.

@@ -34,7 +34,8 @@ typedef struct RowCheck
 	bool		below_busy;		/* KEY SHARE under changes of others that do
 								 * not matter to it: the version meant is an
 								 * older one */
-	/* for TM_BeingModified: whom to wait for */
+	/* for TM_BeingModified: begin again at once, or whom to wait for */
+	bool		retry;
 	TransactionId wait_xid;
 	MultiXactId wait_multi;
 	bool		own_lock;		/* we hold some lock on the row already */
@@ -64,11 +65,19 @@ extern bool inplace_moved_to(Relation rel, InplaceTupleHeader tup,
 
 /*
  * Nobody can need a version older than the one with this header (which has
- * no lock bits): it is the first and its transaction has ended, or everybody
- * sees it.
+ * no lock bits), so that the way to it may be cut off: it is the first and its
+ * transaction has ended, or everybody sees it.
+ *
+ * "Everybody" includes the queries on standbys.  inplace_removable_here is
+ * about this server only: whoever goes by it has to put the version's xid into
+ * its WAL record, for standbys to cancel the queries that do not see it, as
+ * they do for heap's pruning.
  */
 extern bool inplace_nothing_older(Relation rel, InplaceTupleHeader base,
 								  XidStatus status);
+extern bool inplace_is_first_version(InplaceTupleHeader base, XidStatus status);
+extern bool inplace_removable_here(Relation rel, InplaceTupleHeader base,
+								   XidStatus status);
 
 /*
  * The lockers of the row that are alive, with ourselves in "mode" added if

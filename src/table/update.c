@@ -53,6 +53,7 @@ typedef struct UpdateState
 	bool		key_changed;
 	bool		index_changed;	/* ... that cannot take it in place */
 	bool		summary_changed;
+	bool		conflict;		/* older versions cut off, standbys not told */
 	/* the new row's place, if it moved */
 	Buffer		newbuf;
 	Buffer		newvm;
@@ -184,6 +185,8 @@ build_compact_wal(UpdateState *us, const UndoInsert *ui, const char *undo,
 		w |= XLIP_UPD_TAG_WRAPPED;
 	if (uh.ur_flags & UR_FROZEN)
 		w |= XLIP_UPD_OLD_FROZEN;
+	if (us->conflict)
+		w |= XLIP_UPD_CONFLICT;
 
 	memcpy(p, &w, 2);
 	memcpy(p + 2, &undo_off, 2);
@@ -224,12 +227,22 @@ update_in_place(UpdateState *us)
 	Size		wal_len = 0;
 	bool		clear;
 
+	us->conflict = false;
 	hdr->t_xid = us->xid;
 	hdr->t_tag = NextTag(us->rc.base.t_tag);
 	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
 		(us->key_changed ? IP_KEYS_UPDATED : 0);
 
+	/*
+	 * Where nobody on this server needs anything older the undo record is
+	 * short, and the WAL record compact; it can tell standbys.
+	 */
 	nothing_older = inplace_nothing_older(rel, &us->rc.base, us->rc.status);
+	if (!nothing_older && !us->rc.locked && us->diff.same_size &&
+		RelationNeedsWAL(rel) &&
+		hdr->t_natts == us->rc.base.t_natts &&
+		inplace_removable_here(rel, &us->rc.base, us->rc.status))
+		nothing_older = us->conflict = true;
 	payload_len = delta_encode(&us->diff.edits, true, oldimg, newimg, us->payload);
 	change_len = UndoBuild(us->undo, UNDO_UPDATE, us->xid, us->cid,
 						   LocatorSpc(RelLocator(rel)),
@@ -551,9 +564,11 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		}
 		if (result == TM_BeingModified)
 		{
-			if (!wait)
+			if (!wait && !us->rc.retry)
 				break;
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			if (us->rc.retry)
+				continue;
 			if (!have_tuple_lock)
 				tuple_lock_mode = *lockmode;
 			inplace_row_wait(rel, &us->target.tid, &us->rc, tuple_lock_mode,

@@ -304,8 +304,8 @@ inplace_visibilitymap_set(Relation rel, BlockNumber blk, Buffer buffer,
 
 /* ---------------- replaying ---------------- */
 
-static void
-conflict_with(TransactionId horizon, RelFileLocator loc)
+void
+inplace_redo_conflict(TransactionId horizon, RelFileLocator loc)
 {
 	if (InHotStandby && TransactionIdIsValid(horizon))
 		ResolveConflictWithSnapshot(horizon, false, loc);
@@ -336,7 +336,7 @@ inplace_redo_prune(XLogReaderState *record)
 	Buffer		buffer;
 
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
-	conflict_with(xlrec->horizon, loc);
+	inplace_redo_conflict(xlrec->horizon, loc);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
@@ -382,7 +382,7 @@ inplace_redo_freeze(XLogReaderState *record)
 	Buffer		buffer;
 
 	XLogRecGetBlockTag(record, 0, &loc, NULL, NULL);
-	conflict_with(xlrec->horizon, loc);
+	inplace_redo_conflict(xlrec->horizon, loc);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
@@ -417,7 +417,7 @@ inplace_redo_visible(XLogReaderState *record)
 	Buffer		vmbuffer;
 
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
-	conflict_with(xlrec->horizon, loc);
+	inplace_redo_conflict(xlrec->horizon, loc);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
@@ -455,5 +455,5 @@ inplace_redo_discard(XLogReaderState *record)
 
 	memset(&loc, 0, sizeof(loc));
 	LocatorDb(loc) = xlrec->dboid;
-	conflict_with(xlrec->horizon, loc);
+	inplace_redo_conflict(xlrec->horizon, loc);
 }

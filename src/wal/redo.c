@@ -318,6 +318,27 @@ apply_update(XLogReaderState *record, Page page, OffsetNumber off,
 		bad_record(record, "updated row does not fit its page");
 }
 
+/*
+ * The record cut off versions older than one that all snapshots of the
+ * primary saw.  All xids up to that one had ended there, so once a conflict
+ * with it is resolved no later snapshot can be in conflict with an older one.
+ */
+static void
+redo_cut_conflict(const CompactUpdate *cu, RelFileLocator loc)
+{
+	static TransactionId last = InvalidTransactionId;
+	static Oid	last_db = InvalidOid;
+
+	if (!(cu->flags & XLIP_UPD_CONFLICT) || !InHotStandby)
+		return;
+	if (last_db == LocatorDb(loc) && TransactionIdIsValid(last) &&
+		TransactionIdPrecedesOrEquals(cu->old_xid, last))
+		return;
+	inplace_redo_conflict(cu->old_xid, loc);
+	last_db = LocatorDb(loc);
+	last = cu->old_xid;
+}
+
 static void
 redo_update_compact(XLogReaderState *record, const char *data, Size len)
 {
@@ -335,6 +356,7 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 	Size		undo_len;
 
 	parse_compact(record, data, len, &cu);
+	redo_cut_conflict(&cu, loc);
 	undoblk = block_location(record, 1, &undoloc);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
@@ -428,6 +450,7 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 	Size		undo_len;
 
 	parse_compact(record, data, len, &cu);
+	redo_cut_conflict(&cu, loc);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{

@@ -75,6 +75,8 @@
 #define XLIP_UPD_KEYS			0x0800
 #define XLIP_UPD_TAG_ZERO		0x1000
 #define XLIP_UPD_TAG_WRAPPED	0x2000
+#define XLIP_UPD_CONFLICT		0x8000	/* standby queries that do not see the
+										 * old version's xid are in conflict */
 #define XLIP_DEL_PARTITION		0x2000	/* DELETE: moved to another partition */
 #define XLIP_UPD_OLD_FROZEN		0x4000
 
@@ -154,6 +156,9 @@ extern void inplace_redo(XLogReaderState *record);
 extern void inplace_desc(StringInfo buf, XLogReaderState *record);
 extern const char *inplace_identify(uint8 info);
 extern void inplace_mask(char *pagedata, BlockNumber blkno);
+
+/* log_vacuum.c: a recovery conflict with snapshots that do not see horizon */
+extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);
 
 /* decode.c */
 struct LogicalDecodingContext;

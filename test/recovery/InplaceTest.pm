@@ -1,0 +1,235 @@
+# Helpers of the recovery tests.
+
+package InplaceTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(usleep time);
+
+our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
+  contents poll_value undo_floor_reached start_pgbench end_pgbench
+  overwrite_file psql_session crash_and_restart sqlstate_of);
+
+# A new cluster whose server is not started.  Options: those of init(), conf
+# (text for postgresql.conf).
+sub new_node
+{
+	my ($name, %opt) = @_;
+	my $conf = delete $opt{conf} // '';
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%opt, extra => [ '--locale=C', '--encoding=UTF8' ]);
+	$node->append_conf('postgresql.conf', qq{
+shared_preload_libraries = 'inplace'
+wal_consistency_checking = 'all'
+max_prepared_transactions = 20
+max_connections = 40
+shared_buffers = '32MB'
+log_statement = 'none'
+log_replication_commands = off
+log_disconnections = off
+log_connections = off
+log_duration = off
+autovacuum_naptime = '1s'
+checkpoint_timeout = '1h'
+max_wal_size = '4GB'
+$conf
+});
+	return $node;
+}
+
+# Major version of the server under test.
+sub pg_major
+{
+	my ($out) = IPC::Run::run([ 'pg_config', '--version' ], '>', \my $v);
+	return $v =~ /PostgreSQL (\d+)/ ? $1 : die "no version in $v";
+}
+
+# The seed of this run: SEED of the environment, or a random one.
+sub seed
+{
+	my $seed = $ENV{TAP_SEED} // (time() * 1000) % 1000000;
+	$seed = int($seed);
+	srand($seed);
+	note "TAP_SEED=$seed";
+	diag "TAP_SEED=$seed" if $ENV{TAP_SEED};
+	return $seed;
+}
+
+# The one value of a query (a failed query fails the test, with its message).
+sub one
+{
+	my ($node, $sql, $db) = @_;
+	my ($rc, $out, $err) = $node->psql($db // 'postgres', $sql,
+		extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
+	return $rc == 0 ? $out : "rc $rc: $err";
+}
+
+# No finding of inplace.check in any table of the database.
+sub check_clean
+{
+	my ($node, $what, $db) = @_;
+	my $found = one($node, q{
+		SET client_min_messages = error;
+		SELECT c.relname, k.* FROM inplace.stat_tables c, inplace.check(c.relid) k LIMIT 20}, $db);
+	return is($found, '', "$what: inplace.check has no finding");
+}
+
+# What must not be in the log of any server.
+sub check_log
+{
+	my ($node, $allowed) = @_;
+	my @bad = grep { /TRAP:|PANIC: |inconsistent page found|terminated by signal (6|11)|WARNING: .*(leak|not freed)/ }
+	  split /\n/, slurp_file($node->logfile);
+	@bad = grep { $_ !~ $allowed } @bad if $allowed;
+	is(join("\n", @bad[ 0 .. ($#bad > 9 ? 9 : $#bad) ]), '',
+		$node->name . ': no failed assertion, panic, crash or inconsistent page');
+}
+
+sub _children
+{
+	my ($parent) = @_;
+	my @pids;
+	foreach my $f (glob '/proc/[0-9]*/stat')
+	{
+		open(my $fh, '<', $f) or next;
+		my $line = <$fh>;
+		close $fh;
+		next unless defined $line && $line =~ /^(\d+) \(.*\) (\S) (\d+) /;
+		push @pids, $1 if $3 == $parent && $2 ne 'Z';
+	}
+	return @pids;
+}
+
+# As a power failure, but for what the kernel has: postmaster and all of its
+# children get SIGKILL.
+sub kill9_all
+{
+	my ($node) = @_;
+	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+
+	# It must not start another child, nor see one die.
+	kill 'STOP', $pid;
+	my @pids = _children($pid);
+	kill 'KILL', @pids, $pid;
+	for (1 .. 1000)
+	{
+		last unless grep { _alive($_) } @pids, $pid;
+		usleep(10_000);
+	}
+	$node->{_pid} = undef;
+	return;
+}
+
+sub _alive
+{
+	my ($pid) = @_;
+	open(my $fh, '<', "/proc/$pid/stat") or return 0;
+	my $line = <$fh>;
+	close $fh;
+	return defined $line && $line !~ /^\d+ \(.*\) [ZX] /;
+}
+
+sub crash_and_restart
+{
+	my ($node) = @_;
+	$node->stop('immediate');
+	$node->start;
+}
+
+# All rows of a table in a comparable form.
+sub contents
+{
+	my ($node, $table, $db) = @_;
+	return one($node, qq{
+		SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, E'\n' ORDER BY t::text COLLATE "C")), '')
+		FROM $table t}, $db);
+}
+
+# Asks until the answer is true (t), or so many seconds have passed; returns
+# the seconds, or undef.
+sub poll_value
+{
+	my ($node, $sql, $seconds, $db) = @_;
+	my $start = time();
+	while (1)
+	{
+		my $answer = one($node, $sql, $db);
+		return time() - $start if $answer eq 't';
+		if (time() - $start > $seconds)
+		{
+			note "still '$answer' after $seconds s: $sql";
+			return undef;
+		}
+		usleep(100_000);
+	}
+}
+
+# Has undo been given back, and its file cut down to what it is with nothing in
+# it: a few extents of 32 blocks?
+sub undo_floor_reached
+{
+	my ($node, $what, $seconds, $db) = @_;
+	my $t = poll_value($node,
+		q{SELECT sum(size_bytes) FILTER (WHERE kind = 'logged') <= 1024 * 1024 FROM inplace.undo},
+		$seconds, $db);
+	ok(defined $t, "$what: undo is back at its floor within $seconds s");
+	if (defined $t) { note sprintf("%s: after %.1f s", $what, $t) }
+	else { diag(one($node, 'SELECT * FROM inplace.undo', $db), "\nholders: ",
+		one($node, 'SELECT * FROM inplace.undo_holders', $db)) }
+	return $t;
+}
+
+# A pgbench in the background.
+sub start_pgbench
+{
+	my ($node, @args) = @_;
+	my ($in, $out) = ('', '');
+	my $h = IPC::Run::start(
+		[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, @args, 'postgres' ],
+		'<', \$in, '>&', \$out, IPC::Run::timeout(300));
+	return { h => $h, out => \$out };
+}
+
+sub end_pgbench
+{
+	my ($p) = @_;
+	eval { $p->{h}->finish; };
+	return ${ $p->{out} };
+}
+
+# Overwrites bytes of a file of a stopped server.
+sub overwrite_file
+{
+	my ($path, $offset, $bytes) = @_;
+	open(my $fh, '+<', $path) or die "$path: $!";
+	binmode $fh;
+	seek($fh, $offset, 0);
+	print $fh $bytes;
+	close $fh or die "$path: $!";
+}
+
+# A psql of its own that stays connected; errors do not end it.
+sub psql_session
+{
+	my ($node, $db) = @_;
+	return $node->background_psql($db // 'postgres', on_error_stop => 0, on_error_die => 0);
+}
+
+# "SQLSTATE: message" of a statement that must fail; '' if it does not.
+sub sqlstate_of
+{
+	my ($node, $sql, $db) = @_;
+	my ($rc, $out, $err) = $node->psql($db // 'postgres', "\\set VERBOSITY verbose\n$sql",
+		extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
+	return $rc == 0 ? '' : $err;
+}
+
+1;

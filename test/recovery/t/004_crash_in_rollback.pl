@@ -1,0 +1,68 @@
+# A crash while the undo worker restores a big rollback.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $seed = seed();
+my $node = new_node('rollback', conf => "inplace.undo_worker_delay = 10\nautovacuum = off\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION inplace;
+	CREATE TABLE t (id int PRIMARY KEY, a int, v text) USING inplace;
+	CREATE INDEX ON t (a);
+	INSERT INTO t SELECT i, i % 1000, 'v' || i FROM generate_series(1, 100000) i;
+});
+my $before = contents($node, 't');
+my $in_between = 0;
+
+foreach my $round (1 .. 5)
+{
+	# In place, growing, moves, deletes, inserts: all undone.
+	$node->safe_psql('postgres', $_) foreach (
+		'BEGIN; UPDATE t SET v = upper(v) || 1; ROLLBACK',
+		"BEGIN; UPDATE t SET v = repeat(v, 5) WHERE id <= 5000; UPDATE t SET a = a + 1 WHERE id > 95000;
+			DELETE FROM t WHERE id BETWEEN 50000 AND 55000; INSERT INTO t SELECT i, i, i FROM generate_series(200000, 202000) i; ROLLBACK");
+	$node->safe_psql('postgres', 'CHECKPOINT') if rand() < 0.5;
+	# Wait until the worker is at it, or for as long as it takes to begin.
+	usleep(int(rand(400_000)));
+	my $left = one($node, 'SELECT sum(extents_to_restore) FROM inplace.undo');
+	my $done = one($node, 'SELECT sum(rows_restored) FROM inplace.undo');
+	note "round $round: extents to restore $left, rows restored $done";
+	$in_between++ if $left > 0;
+	if ($round % 2) { kill9_all($node) } else { $node->stop('immediate') }
+	$node->start;
+	is(contents($node, 't'), $before, "crash $round (seed $seed): contents");
+	# Through the index.
+	is(one($node, 'SET enable_seqscan = off; SELECT count(*), sum(id) FROM t WHERE a = 5'), '100|4950500',
+		"crash $round: rows by index");
+}
+cmp_ok($in_between, '>', 0, 'some crashes were while there were rows to restore');
+ok(defined poll_value($node, 'SELECT sum(extents_to_restore) = 0 FROM inplace.undo', 60), 'all is restored');
+undo_floor_reached($node, 'after the rollbacks', 10);
+is(contents($node, 't'), $before, 'contents at the end');
+check_clean($node, 'at the end');
+
+# A backend killed in the middle of its transaction, and the cluster after it.
+my $s = psql_session($node);
+my $pid = $s->query('SELECT pg_backend_pid()');
+$s->query('BEGIN; UPDATE t SET v = v || 1');
+is(one($node, "SELECT pg_terminate_backend($pid, 10000)"), 't', 'backend ended');
+eval { $s->quit };
+is(contents($node, 't'), $before, 'contents after the end of a backend');
+# Rows of which the rollback has not been restored can be changed.
+is(one($node, "UPDATE t SET a = a + 1 WHERE id <= 1000; UPDATE t SET a = a - 1 WHERE id <= 1000; SELECT 1"), '1', 'update after that');
+is(contents($node, 't'), $before, 'contents after the update');
+$node->stop('immediate');
+$node->start;
+is(contents($node, 't'), $before, 'contents after a crash');
+undo_floor_reached($node, 'at the end', 20);
+check_clean($node, 'at the end');
+$node->stop;
+check_log($node);
+done_testing();
