@@ -9,6 +9,7 @@
 
 #include "nodes/lockoptions.h"
 #include "table/rowcheck.h"
+#include "wal/wal.h"
 
 /*
  * Does the caller mean the row, whatever its version?  ON CONFLICT DO UPDATE
@@ -116,6 +117,66 @@ lock_where_it_moves(Relation rel, ItemPointerData tid, TransactionId mover,
 	}
 }
 
+/*
+ * Before that: is the row, where it goes, changed or locked in a way that FOR
+ * KEY SHARE has to wait for?  Returns whom to wait for.
+ */
+static TransactionId
+conflict_where_it_moves(Relation rel, ItemPointerData tid)
+{
+	for (;;)
+	{
+		Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
+		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
+		TransactionId xwait = InvalidTransactionId;
+		ItemPointerData next;
+		bool		more = false;
+		Page		page;
+
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buffer);
+		if (off <= PageGetMaxOffsetNumber(page) &&
+			ItemIdIsNormal(PageGetItemId(page, off)))
+		{
+			InplaceTupleHeader tup = PageGetTupleAt(page, off);
+
+			if (inplace_xid_status(tup, buffer) == XID_IN_PROGRESS)
+			{
+				if ((tup->t_infomask & IP_KEYS_UPDATED) ||
+					((tup->t_infomask & IP_DELETED) &&
+					 !(tup->t_infomask & IP_MOVED)))
+					xwait = tup->t_xid;
+				else if (tup->t_infomask & IP_MOVED)
+					more = inplace_moved_to(rel, tup, &tid, &next);
+			}
+		}
+		UnlockReleaseBuffer(buffer);
+		if (TransactionIdIsValid(xwait) || !more)
+			return xwait;
+		tid = next;
+	}
+}
+
+/*
+ * A row that we inserted or updated needs no lock but that.  A FOR UPDATE on it
+ * is stronger: it excludes FOR KEY SHARE, by those who come to a new row along
+ * the chain, too.
+ */
+static void
+mark_own_row_exclusive(Relation rel, Buffer buffer, Buffer vmbuffer,
+					   OffsetNumber off)
+{
+	InplaceTupleHeader tup = PageGetTupleAt(BufferGetPage(buffer), off);
+
+	if (tup->t_infomask & (IP_KEYS_UPDATED | IP_SPECULATIVE))
+		return;
+	START_CRIT_SECTION();
+	tup->t_infomask |= IP_KEYS_UPDATED;
+	MarkBufferDirty(buffer);
+	inplace_log_header(rel, buffer, off, false, NULL, NULL, 0);
+	END_CRIT_SECTION();
+}
+
 TM_Result
 inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
@@ -131,6 +192,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	Page		page;
 	OffsetNumber off;
 	bool		have_tuple_lock = false;
+	bool		chain_checked = false;
 	ItemPointerData moving;
 	TransactionId mover = InvalidTransactionId;
 
@@ -170,6 +232,29 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			done = inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,
 									XLTW_Lock, &have_tuple_lock);
 			if (!done)
+			{
+				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+				ReleaseBuffer(buffer);
+				if (BufferIsValid(vmbuffer))
+					ReleaseBuffer(vmbuffer);
+				tmfd->ctid = target.tid;
+				return TM_WouldBlock;
+			}
+			continue;
+		}
+
+		if (result == TM_Ok && rc.below_busy && !chain_checked &&
+			(PageGetTupleAt(page, off)->t_infomask & IP_MOVED) &&
+			inplace_moved_to(rel, PageGetTupleAt(page, off), &target.tid, &moving))
+		{
+			/* look along the chain with no page locked, then begin again */
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			rc.wait_multi = InvalidMultiXactId;
+			rc.wait_xid = conflict_where_it_moves(rel, moving);
+			chain_checked = !TransactionIdIsValid(rc.wait_xid);
+			if (!chain_checked &&
+				!inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,
+								  XLTW_Lock, &have_tuple_lock))
 			{
 				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
 				ReleaseBuffer(buffer);
@@ -225,10 +310,12 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 		InplaceTupleHeader tup = PageGetTupleAt(page, off);
 		bool		enough = rc.own_lock && rc.own_mode >= mode;
 
-		if (rc.status == XID_CURRENT &&
-			((rc.base.t_infomask & (IP_FRESH | IP_KEYS_UPDATED)) != 0 ||
-			 mode <= LockTupleNoKeyExclusive))
+		if (rc.status == XID_CURRENT)
+		{
 			enough = true;
+			if (mode == LockTupleExclusive)
+				mark_own_row_exclusive(rel, buffer, vmbuffer, off);
+		}
 
 		store_locked(rel, buffer, &target, rc.below_busy, slot, tid);
 

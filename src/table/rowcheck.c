@@ -326,6 +326,39 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 	}
 }
 
+/*
+ * Somebody's change is in progress.  Has the version meant been replaced by a
+ * committed one before that already?  Then there is nothing to wait for.
+ */
+static bool
+replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoRecord	rec;
+
+	if (target->newest)
+		return false;
+	for (;;)
+	{
+		XidStatus	status;
+
+		if (!HdrHasUndo(&hdr) ||
+			!UndoFetch(rel, HdrGetUndo(&hdr),
+					   ItemPointerGetBlockNumber(&target->tid),
+					   ItemPointerGetOffsetNumber(&target->tid), &hdr, false,
+					   &rec))
+			return false;
+		hdr = rec.old;
+		if (rec.hdr.ur_type == UNDO_LOCK)
+			continue;
+		status = inplace_xid_status(&hdr, InvalidBuffer);
+		if (status == XID_COMMITTED)
+			return !is_target(target, &hdr, status, InvalidCommandId);
+		if (status != XID_IN_PROGRESS)
+			return false;
+	}
+}
+
 TM_Result
 inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 				  CommandId curcid, LockTupleMode mode, RowCheck *rc,
@@ -393,7 +426,12 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 						return TM_BeingModified;
 					return TM_Ok;
 				}
-				/* wait, to tell whether it was updated */
+			}
+			if (replaced_before(rel, tup, target))
+			{
+				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+				tmfd->ctid = target->tid;
+				return TM_Updated;
 			}
 			(void) lockers_conflict(rc, mode);
 			rc->wait_multi = InvalidMultiXactId;

@@ -579,7 +579,9 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			break;
 
 		/* our own FOR UPDATE goes on to exclude FOR KEY SHARE */
-		if (us->rc.own_lock && us->rc.own_mode == LockTupleExclusive)
+		if ((us->rc.own_lock && us->rc.own_mode == LockTupleExclusive) ||
+			(us->rc.status == XID_CURRENT &&
+			 (us->rc.base.t_infomask & IP_KEYS_UPDATED)))
 			us->key_changed = true;
 
 		if ((needs_toast ||

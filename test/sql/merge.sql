@@ -66,8 +66,8 @@ SELECT tableoid::regclass, * FROM mg_p ORDER BY k;
 -- large, against a heap twin
 CREATE TABLE mgl_h (k int PRIMARY KEY, v int, t text) USING heap;
 CREATE TABLE mgl_i (LIKE mgl_h INCLUDING ALL) USING inplace;
-SELECT both('mgl', $$INSERT INTO $T SELECT g, g, repeat('a', g % 40) FROM generate_series(1, 3000) g$$);
-SELECT both('mgl', $$MERGE INTO $T t USING (SELECT g AS k, g % 7 AS m FROM generate_series(1500, 4500) g) s ON t.k = s.k
+SELECT do_both('mgl', $$INSERT INTO $T SELECT g, g, repeat('a', g % 40) FROM generate_series(1, 3000) g$$);
+SELECT do_both('mgl', $$MERGE INTO $T t USING (SELECT g AS k, g % 7 AS m FROM generate_series(1500, 4500) g) s ON t.k = s.k
 WHEN MATCHED AND m = 0 THEN DELETE
 WHEN MATCHED AND m = 1 THEN UPDATE SET k = -t.k
 WHEN MATCHED THEN UPDATE SET v = -v, t = t.t || m::text

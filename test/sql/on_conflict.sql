@@ -25,6 +25,7 @@ INSERT INTO oc VALUES (5, 1, 'a'), (70, 2, 'b') ON CONFLICT (k) DO UPDATE SET k 
 SELECT * FROM oc ORDER BY k;
 
 -- Other arbiters: several unique indexes, partial, expression, exclusion
+UPDATE oc SET v = v - 60 WHERE v = 100;
 CREATE UNIQUE INDEX oc_t ON oc (lower(t)) WHERE v > 50;
 INSERT INTO oc VALUES (20, 60, 'Unique');
 INSERT INTO oc VALUES (21, 60, 'UNIQUE') ON CONFLICT (lower(t)) WHERE v > 50 DO UPDATE SET v = oc.v + 1 RETURNING *;
@@ -63,6 +64,8 @@ CREATE TRIGGER oc_a AFTER INSERT OR UPDATE ON oc FOR EACH ROW EXECUTE FUNCTION o
 INSERT INTO oc VALUES (30, 10, 'conflict'), (40, 1, 'none') ON CONFLICT (k) DO UPDATE SET v = excluded.v;
 DROP TRIGGER oc_a ON oc;
 DROP TRIGGER oc_b ON oc;
+
+DROP INDEX oc_t;
 
 -- The same row, many times; it stays where it is
 SELECT ctid AS before FROM oc WHERE k = 1 \gset

@@ -24,7 +24,7 @@ END $$;
 -- Runs a statement on the table NAME_h (heap) and then NAME_i (inplace), $T
 -- standing for the table; complains if they do not do the same.  Statements
 -- that return rows are compared row by row, sorted.
-CREATE FUNCTION both(name text, stmt text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION do_both(name text, stmt text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     res text[] := '{}';
     m text;

@@ -1,0 +1,149 @@
+# Transaction ids go round, by jumps; no row is lost and nothing refuses.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('wrap', conf => q{
+autovacuum_freeze_max_age = 100000
+autovacuum_multixact_freeze_max_age = 10000
+vacuum_freeze_min_age = 1000
+vacuum_freeze_table_age = 50000
+vacuum_multixact_freeze_min_age = 1000
+autovacuum_naptime = '1s'
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	ALTER DATABASE template0 ALLOW_CONNECTIONS true;
+	CREATE EXTENSION inplace;
+	CREATE TABLE t (id int PRIMARY KEY, n int, v text) USING inplace;
+	CREATE INDEX ON t (n);
+	INSERT INTO t SELECT i, 0, 'v' || i FROM generate_series(1, 5000) i;
+	CREATE TABLE ref (id int REFERENCES t) USING inplace;
+	CREATE TABLE calm (id int, v text) USING inplace;
+	INSERT INTO calm SELECT i, 'calm' FROM generate_series(1, 3000) i;
+});
+my $calm = contents($node, 'calm');
+my $n = 0;
+
+# What a jump must not hurt: updated, moved, deleted, locked, rolled back rows.
+sub work
+{
+	$n++;
+	$node->safe_psql('postgres', $_) foreach (
+		"UPDATE t SET v = v || 'x' WHERE id % 3 = 0",
+		"UPDATE t SET n = n + 1 WHERE id % 5 = 0",
+		'BEGIN; SELECT count(*) FROM (SELECT * FROM t WHERE id < 50 FOR KEY SHARE) x; SAVEPOINT a; UPDATE t SET v = v WHERE id < 50; COMMIT',
+		"INSERT INTO ref SELECT i FROM generate_series(1, 100) i",
+		"DELETE FROM ref WHERE id > 50",
+		"BEGIN; UPDATE t SET v = 'lost' WHERE id % 7 = 0; DELETE FROM t WHERE id % 11 = 0; ROLLBACK",
+		"UPDATE calm SET v = v WHERE id = $n",
+	);
+}
+
+# Makes zero-filled files so that the server finds the page of its next xid.
+sub zero_segment
+{
+	my ($dir, $entries_per_page, $number) = @_;
+	my $page = int($number / $entries_per_page);
+	my $file = sprintf('%s/%s/%04X', $node->data_dir, $dir, int($page / 32));
+	return if -e $file && -s $file >= 32 * 8192;
+	open(my $fh, '>>', $file) or die "$file: $!";
+	binmode $fh;
+	print $fh "\0" x (32 * 8192 - (-s $file // 0));
+	close $fh;
+}
+
+sub next_xid { return one($node, 'SELECT pg_current_xact_id()::text::numeric % 4294967296') }
+
+sub jump
+{
+	my ($to) = @_;
+	$node->stop;
+	zero_segment('pg_xact', 8192 * 4, $to);
+	zero_segment('pg_subtrans', 2048, $to);
+	zero_segment('pg_commit_ts', 819, $to) if -d $node->data_dir . '/pg_commit_ts';
+	command_ok([ 'pg_resetwal', '-x', $to, '-D', $node->data_dir ], "next xid is $to");
+	$node->start;
+}
+
+# Vacuum of all databases, so that the next jump is allowed.
+sub freeze_all
+{
+	my $ok = 1;
+	foreach my $db ('template1', 'template0', 'postgres')
+	{
+		my $answer = one($node, 'VACUUM (FREEZE)', $db);
+		$ok &&= $answer eq '';
+		diag $answer if $answer ne '';
+	}
+	return $ok;
+}
+
+my $jumps = 0;
+# Each is below 2^31 from the one before; the last ones are past 2^32.
+foreach my $to (1_000_000_000, 2_000_000_000, 2_900_000_000, 3_900_000_000, 4_294_960_000, 900_000_000, 1_900_000_000)
+{
+	work();
+	my $t = contents($node, 't');
+	my $ref = contents($node, 'ref');
+	ok(freeze_all(), "before $to: vacuum");
+	jump($to);
+	$jumps++;
+	cmp_ok(next_xid(), '>=', $to, "jump to $to");
+	is(contents($node, 't'), $t, "after $to: t");
+	is(contents($node, 'ref'), $ref, "after $to: ref");
+	is(contents($node, 'calm'), $calm, "after $to: calm");
+	is(one($node, "UPDATE t SET v = v WHERE id = 1; DELETE FROM ref WHERE id = $n; SELECT count(*) FROM t"), '5000', "after $to: writing");
+	check_clean($node, "after $to");
+
+	# Subtransactions use up xids beyond autovacuum_freeze_max_age (and past
+	# 2^32 from the fifth jump): autovacuum must bring relfrozenxid along.
+	if ($to == 4_294_960_000 || $to == 1_000_000_000)
+	{
+		my $frozen = one($node, q{SELECT relfrozenxid FROM pg_class WHERE relname = 't'});
+		$node->safe_psql('postgres', q{
+			CREATE OR REPLACE PROCEDURE burn(n int) LANGUAGE plpgsql AS $$
+			BEGIN
+				FOR j IN 1 .. n / 1000 LOOP
+					FOR i IN 1 .. 1000 LOOP
+						BEGIN
+							PERFORM pg_current_xact_id();
+							UPDATE t SET n = n WHERE id = i AND i < 3;
+						EXCEPTION WHEN division_by_zero THEN NULL;
+						END;
+					END LOOP;
+					COMMIT;
+				END LOOP;
+			END $$;
+			CALL burn(120000)});
+		ok(defined poll_value($node, qq{SELECT age(relfrozenxid) < 100000 AND relfrozenxid <> '$frozen'::xid FROM pg_class WHERE relname = 't'}, 60),
+			"after $to: autovacuum has advanced relfrozenxid of t");
+		ok(defined poll_value($node, q{SELECT max(age(relfrozenxid)) < 100000 FROM pg_class WHERE relkind IN ('r', 't', 'm')}, 60),
+			"after $to: ... and of every other table");
+		note one($node, q{SELECT relname, age(relfrozenxid) FROM pg_class WHERE relkind IN ('r', 't') ORDER BY 2 DESC LIMIT 5});
+	}
+}
+is($jumps, 7, 'all jumps');
+work();
+is(one($node, 'SELECT count(*), sum(n) FROM t'), '5000|' . 1000 * $n, 'rows at the end');
+
+# Multixacts.
+$node->stop;
+my $multi = 2_200_000_000;
+my $off_page = int($multi / 2048);
+zero_segment('pg_multixact/offsets', 2048, $multi);
+$node->start;
+is(one($node, q{VACUUM (FREEZE) t; SELECT age(relfrozenxid) < 1000 AND mxid_age(relminmxid) < 1000 FROM pg_class WHERE relname = 't'}), 't',
+	'VACUUM FREEZE advances relfrozenxid and relminmxid');
+check_clean($node, 'at the end');
+undo_floor_reached($node, 'at the end', 20);
+$node->stop;
+unlike(slurp_file($node->logfile), qr/database is not accepting commands|could not access status of transaction/, 'no refusal');
+check_log($node);
+done_testing();

@@ -1,0 +1,124 @@
+-- Foreign keys, all actions.
+CREATE TABLE fk (id int PRIMARY KEY, alt int UNIQUE, v int) USING inplace;
+INSERT INTO fk SELECT g, g * 10, 0 FROM generate_series(1, 9) g;
+CREATE TABLE fk_no (r int REFERENCES fk, n int) USING inplace;
+CREATE TABLE fk_restrict (r int REFERENCES fk ON DELETE RESTRICT ON UPDATE RESTRICT, n int) USING inplace;
+CREATE TABLE fk_cascade (r int REFERENCES fk ON DELETE CASCADE ON UPDATE CASCADE, n int) USING inplace;
+CREATE TABLE fk_null (r int REFERENCES fk ON DELETE SET NULL ON UPDATE SET NULL, n int) USING inplace;
+CREATE TABLE fk_default (r int DEFAULT 9 REFERENCES fk ON DELETE SET DEFAULT ON UPDATE SET DEFAULT, n int) USING inplace;
+CREATE TABLE fk_alt (r int REFERENCES fk (alt) ON UPDATE CASCADE, n int) USING inplace;
+CREATE TABLE fk_deferred (r int REFERENCES fk DEFERRABLE INITIALLY DEFERRED, n int) USING inplace;
+INSERT INTO fk_no VALUES (1, 1), (NULL, 2);
+INSERT INTO fk_no VALUES (100, 1);
+INSERT INTO fk_restrict VALUES (2, 1);
+INSERT INTO fk_cascade VALUES (3, 1), (3, 2), (4, 3);
+INSERT INTO fk_null VALUES (5, 1), (6, 2);
+INSERT INTO fk_default VALUES (7, 1), (8, 2);
+INSERT INTO fk_alt VALUES (10, 1), (20, 2);
+-- of the row that refers, in place
+UPDATE fk_no SET n = 5;
+UPDATE fk_no SET r = 100 WHERE r = 1;
+UPDATE fk_no SET r = 2 WHERE r = 1;
+UPDATE fk_no SET r = 1 WHERE r = 2;
+-- of the row referred to
+UPDATE fk SET v = 1;
+DELETE FROM fk WHERE id = 1;
+UPDATE fk SET id = 101 WHERE id = 1;
+DELETE FROM fk WHERE id = 2;
+UPDATE fk SET id = 102 WHERE id = 2;
+DELETE FROM fk WHERE id = 3;
+UPDATE fk SET id = 104 WHERE id = 4;
+DELETE FROM fk WHERE id = 5;
+UPDATE fk SET id = 106 WHERE id = 6;
+DELETE FROM fk WHERE id = 7;
+UPDATE fk SET id = 108 WHERE id = 8;
+UPDATE fk SET alt = 11 WHERE alt = 10;
+DELETE FROM fk WHERE id = 9;
+SELECT * FROM fk ORDER BY id;
+SELECT 'no' AS t, * FROM fk_no UNION ALL SELECT 'restrict', * FROM fk_restrict UNION ALL SELECT 'cascade', * FROM fk_cascade
+UNION ALL SELECT 'null', * FROM fk_null UNION ALL SELECT 'default', * FROM fk_default UNION ALL SELECT 'alt', * FROM fk_alt ORDER BY 1, 3, 2;
+-- deferred
+INSERT INTO fk_deferred VALUES (200, 1);
+BEGIN;
+INSERT INTO fk_deferred VALUES (200, 1);
+UPDATE fk_deferred SET n = 2;
+INSERT INTO fk VALUES (200, 200);
+UPDATE fk SET v = 3 WHERE id = 200;
+COMMIT;
+BEGIN;
+DELETE FROM fk WHERE id = 200;
+INSERT INTO fk VALUES (200, 200);
+COMMIT;
+BEGIN;
+UPDATE fk SET id = 201 WHERE id = 200;
+UPDATE fk SET id = 200 WHERE id = 201;
+COMMIT;
+BEGIN;
+UPDATE fk SET id = 201 WHERE id = 200;
+UPDATE fk_deferred SET n = n + 1;
+COMMIT;
+BEGIN;
+INSERT INTO fk_deferred VALUES (300, 1);
+SAVEPOINT a;
+INSERT INTO fk_deferred VALUES (301, 1);
+ROLLBACK TO a;
+UPDATE fk_deferred SET r = 200 WHERE r = 300;
+SET CONSTRAINTS ALL IMMEDIATE;
+COMMIT;
+BEGIN;
+INSERT INTO fk_deferred VALUES (300, 3);
+UPDATE fk_deferred SET r = 302 WHERE r = 300;
+DELETE FROM fk_deferred WHERE r = 302;
+COMMIT;
+SELECT * FROM fk_deferred ORDER BY n;
+-- rolled back: referring rows, and rows referred to
+BEGIN;
+DELETE FROM fk_no;
+DELETE FROM fk WHERE id = 1;
+ROLLBACK;
+DELETE FROM fk WHERE id = 1;
+BEGIN;
+INSERT INTO fk VALUES (400, 400);
+ROLLBACK;
+INSERT INTO fk_no VALUES (400, 1);
+-- of itself, cascading down and around
+CREATE TABLE fk_self (id int PRIMARY KEY, parent int REFERENCES fk_self ON DELETE CASCADE ON UPDATE CASCADE, n int) USING inplace;
+INSERT INTO fk_self SELECT g, nullif(g / 2, 0), 0 FROM generate_series(1, 31) g;
+UPDATE fk_self SET n = n + 1;
+UPDATE fk_self SET id = 1000 WHERE id = 2;
+SELECT count(*) FROM fk_self WHERE parent = 1000;
+DELETE FROM fk_self WHERE id = 1000;
+SELECT count(*), sum(n) FROM fk_self;
+DELETE FROM fk_self WHERE id = 1;
+SELECT count(*) FROM fk_self;
+-- heap and inplace refer to each other
+CREATE TABLE fk_h (id int PRIMARY KEY) USING heap;
+CREATE TABLE fk_i (id int PRIMARY KEY REFERENCES fk_h ON DELETE CASCADE ON UPDATE CASCADE) USING inplace;
+ALTER TABLE fk_h ADD FOREIGN KEY (id) REFERENCES fk_i DEFERRABLE INITIALLY DEFERRED;
+BEGIN;
+INSERT INTO fk_h VALUES (1), (2);
+INSERT INTO fk_i VALUES (1), (2);
+COMMIT;
+UPDATE fk_h SET id = 3 WHERE id = 2;
+DELETE FROM fk_h WHERE id = 1;
+SELECT * FROM fk_h, fk_i;
+-- partitioned, several columns
+CREATE TABLE fk_pp (a int, b int, v int, PRIMARY KEY (a, b)) PARTITION BY LIST (a);
+CREATE TABLE fk_pp1 PARTITION OF fk_pp FOR VALUES IN (1) USING inplace;
+CREATE TABLE fk_pp2 PARTITION OF fk_pp FOR VALUES IN (2) USING inplace;
+CREATE TABLE fk_pr (a int, b int, v int, FOREIGN KEY (a, b) REFERENCES fk_pp ON UPDATE CASCADE ON DELETE CASCADE) USING inplace;
+INSERT INTO fk_pp VALUES (1, 1, 0), (1, 2, 0), (2, 1, 0);
+INSERT INTO fk_pr VALUES (1, 1, 1), (1, 2, 2), (2, 1, 3);
+INSERT INTO fk_pr VALUES (2, 2, 4);
+UPDATE fk_pp SET a = 2, b = 5 WHERE a = 1 AND b = 1;
+UPDATE fk_pp SET v = 7;
+DELETE FROM fk_pp WHERE a = 1;
+SELECT * FROM fk_pr ORDER BY v;
+-- adding one to a table with changed rows
+CREATE TABLE fk_add (r int) USING inplace;
+INSERT INTO fk_add VALUES (1), (4444);
+ALTER TABLE fk_add ADD FOREIGN KEY (r) REFERENCES fk;
+UPDATE fk_add SET r = 104 WHERE r = 4444;
+ALTER TABLE fk_add ADD FOREIGN KEY (r) REFERENCES fk;
+
+SELECT * FROM check_all();
