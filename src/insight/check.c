@@ -973,9 +973,16 @@ check_item(CheckState *state, BlockNumber block, OffsetNumber off, Page page,
 		report(state, block, off, NULL, "error",
 			   psprintf("aligned row stands at byte %u", ItemIdGetOffset(lp)));
 
-	problem = InsightCheckRow(state->desc, tup, itemlen, &len);
+	/*
+	 * What an aborted ALTER TABLE ... ADD COLUMN and its transaction left
+	 * behind has columns that nobody knows.
+	 */
+	problem = check_xid(state, tup);
+	if (problem == NULL && HdrNatts(tup) > state->desc->natts &&
+		inplace_xid_status(tup, InvalidBuffer) == XID_ABORTED)
+		return;
 	if (problem == NULL)
-		problem = check_xid(state, tup);
+		problem = InsightCheckRow(state->desc, tup, itemlen, &len);
 	if (problem != NULL)
 	{
 		report(state, block, off, NULL, "error", problem);

@@ -119,11 +119,14 @@ lock_where_it_moves(Relation rel, ItemPointerData tid, TransactionId mover,
 
 /*
  * Before that: is the row, where it goes, changed or locked in a way that FOR
- * KEY SHARE has to wait for?  Returns whom to wait for.
+ * KEY SHARE has to wait for?  Returns whom to wait for; *gone if such a change
+ * has been committed.
  */
 static TransactionId
-conflict_where_it_moves(Relation rel, ItemPointerData tid)
+conflict_where_it_moves(Relation rel, ItemPointerData tid, bool *gone)
 {
+	*gone = false;
+
 	for (;;)
 	{
 		Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
@@ -140,12 +143,19 @@ conflict_where_it_moves(Relation rel, ItemPointerData tid)
 		{
 			InplaceTupleHeader tup = PageGetTupleAt(page, off);
 
-			if (inplace_xid_status(tup, buffer) == XID_IN_PROGRESS)
+			XidStatus	status = inplace_xid_status(tup, buffer);
+
+			if (status == XID_IN_PROGRESS || status == XID_COMMITTED)
 			{
 				if ((tup->t_infomask & IP_KEYS_UPDATED) ||
 					((tup->t_infomask & IP_DELETED) &&
 					 !(tup->t_infomask & IP_MOVED)))
-					xwait = tup->t_xid;
+				{
+					if (status == XID_COMMITTED)
+						*gone = true;
+					else
+						xwait = tup->t_xid;
+				}
 				else if (tup->t_infomask & IP_MOVED)
 					more = inplace_moved_to(rel, tup, &tid, &next);
 			}
@@ -247,10 +257,29 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			(PageGetTupleAt(page, off)->t_infomask & IP_MOVED) &&
 			inplace_moved_to(rel, PageGetTupleAt(page, off), &target.tid, &moving))
 		{
+			bool		gone;
+
 			/* look along the chain with no page locked, then begin again */
+			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 			rc.wait_multi = InvalidMultiXactId;
-			rc.wait_xid = conflict_where_it_moves(rel, moving);
+			rc.wait_xid = conflict_where_it_moves(rel, moving, &gone);
+			if (gone)
+			{
+				if (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION)
+				{
+					/* then only the end of the chain will do */
+					tmfd->traversed = true;
+					target.newest = true;
+					continue;
+				}
+				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+				ReleaseBuffer(buffer);
+				if (BufferIsValid(vmbuffer))
+					ReleaseBuffer(vmbuffer);
+				tmfd->ctid = moving;
+				return TM_Updated;
+			}
 			chain_checked = !TransactionIdIsValid(rc.wait_xid);
 			if (!chain_checked &&
 				!inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,

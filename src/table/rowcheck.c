@@ -286,8 +286,8 @@ fill_tmfd(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 /*
  * FOR KEY SHARE does not mind changes of the row that leave its keys alone, in
  * progress or committed since: it locks the version that is meant.  Is that
- * below such changes, on this page?  (A row that was moved and committed is
- * looked at where it went.)
+ * below such changes, at this TID?  (Of a row that was moved the caller looks
+ * at where it went.)
  */
 static bool
 target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
@@ -301,8 +301,7 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 		XidStatus	status = inplace_xid_status(&hdr, InvalidBuffer);
 
 		if (hdr.t_infomask & (IP_KEYS_UPDATED | IP_MOVED_PARTITION) ||
-			((hdr.t_infomask & IP_DELETED) &&
-			 !((hdr.t_infomask & IP_MOVED) && status == XID_IN_PROGRESS)))
+			((hdr.t_infomask & IP_DELETED) && !(hdr.t_infomask & IP_MOVED)))
 			return false;
 
 		/* to the version before, past the record of a lock */
@@ -441,6 +440,13 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 		case XID_COMMITTED:
 			if (deleted)
 			{
+				if (mode == LockTupleKeyShare && !target->newest &&
+					(tup->t_infomask & IP_MOVED) &&
+					target_below_nonkey_changes(rel, tup, target))
+				{
+					rc->below_busy = true;
+					return TM_Ok;
+				}
 				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
 				return (tup->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) ?
 					TM_Updated : TM_Deleted;

@@ -124,6 +124,13 @@ sub kill9_all
 		last unless grep { _alive($_) } @pids, $pid;
 		usleep(10_000);
 	}
+	# A zombie that nobody collects would pass for a running postmaster.
+	for (1 .. 20)
+	{
+		last unless kill 0, $pid;
+		usleep(10_000);
+	}
+	unlink $node->data_dir . '/postmaster.pid' if kill 0, $pid;
 	$node->{_pid} = undef;
 	return;
 }

@@ -18,12 +18,14 @@ SELECT id FROM pr ORDER BY id FOR KEY SHARE SKIP LOCKED;
 SELECT id FROM pr WHERE id = 1 FOR UPDATE NOWAIT;
 SELECT id FROM pr WHERE id = 4 FOR KEY SHARE NOWAIT;
 SELECT id FROM pr WHERE id = 5 FOR NO KEY UPDATE NOWAIT;
+\set VERBOSITY terse
 SET lock_timeout = '100ms';
 UPDATE pr SET v = 5 WHERE id = 1;
 DELETE FROM pr WHERE id = 5;
 UPDATE pr SET v = 5 WHERE id = 5;
 INSERT INTO pr VALUES (7, 0, 'dup');
 RESET lock_timeout;
+\set VERBOSITY default
 \c -
 SELECT id FROM pr WHERE id = 4 FOR KEY SHARE NOWAIT;
 SELECT gid FROM pg_prepared_xacts WHERE database = current_database();

@@ -39,7 +39,7 @@ FETCH c;
 ROLLBACK;
 -- slices, and values that come from another table or column
 SELECT id, substr(ext, 5000, 10) = substr(to_text(id * 300, id), 5000, 10) FROM to_i WHERE id IN (52, 58) ORDER BY id;
-SELECT do_both('to', $$INSERT INTO $T SELECT id + 100, n, ext, extd, NULL, main FROM to_h$$);
+SELECT do_both('to', $$INSERT INTO $T SELECT id + 100, n, ext, extd, NULL, main FROM $T$$);
 SELECT do_both('to', $$UPDATE $T t SET ext = s.ext FROM $T s WHERE s.id = t.id + 100$$);
 SELECT twins('to');
 SELECT do_both('to', $$DELETE FROM $T WHERE id % 2 = 0$$);
@@ -52,7 +52,6 @@ ALTER TABLE to_i ALTER extd SET COMPRESSION pglz;
 UPDATE to_i SET extd = repeat('compress me ', 500) WHERE id = 1;
 SELECT pg_column_compression(extd), length(extd) FROM to_i WHERE id = 1;
 -- a row too long even with everything out of line
-CREATE TABLE to_wide (a text STORAGE PLAIN) USING inplace;
 CREATE TABLE to_wide (a text) USING inplace;
 ALTER TABLE to_wide ALTER a SET STORAGE PLAIN;
 INSERT INTO to_wide VALUES (repeat('x', 8000));
