@@ -370,6 +370,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 
 	rc->wait_xid = InvalidTransactionId;
 	rc->wait_multi = InvalidMultiXactId;
+	rc->wait_locker = InvalidTransactionId;
 	rc->below_busy = false;
 	rc->own_lock = false;
 	rc->retry = false;
@@ -432,8 +433,13 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 				tmfd->ctid = target->tid;
 				return TM_Updated;
 			}
-			(void) lockers_conflict(rc, mode);
-			rc->wait_multi = InvalidMultiXactId;
+			/*
+			 * Wait for lockers in the way, too, before looking again: heap has
+			 * all of them in one multixact, and who comes first in the queue
+			 * stays there for all of them.
+			 */
+			if (lockers_conflict(rc, mode))
+				rc->wait_locker = rc->wait_xid;
 			rc->wait_xid = tup->t_xid;
 			return TM_BeingModified;
 
@@ -520,8 +526,12 @@ inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
 		*have_tuple_lock = true;
 	}
 
-	if (TransactionIdIsValid(rc->wait_xid))
-		return wait_for_xid(rel, tid, rc->wait_xid, policy, oper);
+	if (TransactionIdIsValid(rc->wait_xid) &&
+		!wait_for_xid(rel, tid, rc->wait_xid, policy, oper))
+		return false;
+	if (TransactionIdIsValid(rc->wait_locker) &&
+		!wait_for_xid(rel, tid, rc->wait_locker, policy, oper))
+		return false;
 
 	if (MultiXactIdIsValid(rc->wait_multi))
 	{

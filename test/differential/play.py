@@ -13,7 +13,7 @@ import time
 
 from wire import Connection, ServerGone
 
-HANG_SECONDS = 40
+HANG_SECONDS = 20
 
 
 class Hang(Exception):
@@ -62,6 +62,13 @@ class Side:
         done = self._settle(number, waiters)
         first = done.pop(number, ("waiting",))
         return [(number, first)] + sorted(done.items())
+
+    def release(self):
+        """Let go whatever still waits."""
+        for session in self.sessions:
+            if session.busy:
+                self.control.rows(f"SELECT pg_cancel_backend({session.pid})")
+                session.wait()
 
     def waiting(self):
         return any(s.busy for s in self.sessions)

@@ -130,7 +130,8 @@ sub kill9_all
 		last unless kill 0, $pid;
 		usleep(10_000);
 	}
-	unlink $node->data_dir . '/postmaster.pid' if kill 0, $pid;
+	unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->port . '.lock'
+	  if kill 0, $pid;
 	$node->{_pid} = undef;
 	return;
 }

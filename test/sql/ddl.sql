@@ -1,0 +1,121 @@
+-- Commands that rewrite, move, index or empty a table.
+CREATE TABLE dd_h (id int PRIMARY KEY, v int, t text) USING heap;
+CREATE TABLE dd_i (LIKE dd_h INCLUDING ALL) USING inplace;
+CREATE INDEX ON dd_h (v);
+CREATE INDEX dd_i_v ON dd_i (v);
+SELECT do_both('dd', $$INSERT INTO $T SELECT g, (g * 7919) % 1009, repeat('d', g % 80) FROM generate_series(1, 1000) g$$);
+SELECT do_both('dd', $$UPDATE $T SET t = t || '.' WHERE id % 2 = 0$$);
+SELECT do_both('dd', $$DELETE FROM $T WHERE id % 10 = 0$$);
+SELECT do_both('dd', $$UPDATE $T SET v = v + 1 WHERE id % 9 = 0$$);
+-- CLUSTER: rows come in the index's order
+CLUSTER dd_i USING dd_i_v;
+SELECT count(*) FROM (SELECT v, lag(v) OVER (ORDER BY ctid) AS l FROM dd_i) s WHERE v < l;
+SELECT twins('dd');
+CLUSTER dd_i;
+VACUUM FULL dd_i;
+SELECT twins('dd');
+SELECT do_both('dd', $$UPDATE $T SET t = t || '!'$$);
+ALTER TABLE dd_i SET WITHOUT CLUSTER;
+-- in a transaction with changes of its own (CLUSTER), rolled back
+BEGIN;
+SELECT do_both('dd', $$UPDATE $T SET v = -v WHERE id < 100$$);
+SELECT do_both('dd', $$DELETE FROM $T WHERE id < 20$$);
+CLUSTER dd_i USING dd_i_pkey;
+SELECT do_both('dd', $$UPDATE $T SET v = -v WHERE id < 50$$);
+SELECT twins('dd');
+ROLLBACK;
+SELECT twins('dd');
+-- access methods, both ways
+ALTER TABLE dd_i SET ACCESS METHOD heap;
+SELECT do_both('dd', $$UPDATE $T SET t = t || '?' WHERE id % 3 = 0$$);
+ALTER TABLE dd_i SET ACCESS METHOD inplace;
+SELECT twins('dd');
+SELECT do_both('dd', $$UPDATE $T SET v = v + 5 WHERE id % 5 = 0$$);
+BEGIN;
+ALTER TABLE dd_i SET ACCESS METHOD heap;
+SELECT do_both('dd', $$DELETE FROM $T$$);
+ROLLBACK;
+SELECT twins('dd');
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname = 'dd_i';
+-- TRUNCATE, rolled back and not
+BEGIN;
+TRUNCATE dd_i;
+INSERT INTO dd_i VALUES (1, 1, 'x');
+UPDATE dd_i SET v = 2;
+SELECT * FROM dd_i;
+ROLLBACK;
+SELECT twins('dd');
+BEGIN;
+SAVEPOINT a;
+TRUNCATE dd_i;
+INSERT INTO dd_i VALUES (1, 1, 'x');
+ROLLBACK TO a;
+SELECT do_both('dd', $$UPDATE $T SET v = 3 WHERE id = 1$$);
+COMMIT;
+SELECT twins('dd');
+-- concurrent index builds
+CREATE INDEX CONCURRENTLY dd_i_t ON dd_i (t, id);
+CREATE UNIQUE INDEX CONCURRENTLY dd_i_u ON dd_i (v);
+CREATE UNIQUE INDEX CONCURRENTLY dd_i_u2 ON dd_i (id, v);
+CREATE INDEX CONCURRENTLY dd_i_e ON dd_i (lower(t)) WHERE v > 100;
+REINDEX INDEX CONCURRENTLY dd_i_t;
+REINDEX TABLE CONCURRENTLY dd_i;
+SELECT count(*) FROM pg_index WHERE indrelid = 'dd_i'::regclass AND NOT indisvalid;
+DROP INDEX CONCURRENTLY IF EXISTS dd_i_u;
+REINDEX TABLE CONCURRENTLY dd_i;
+DROP INDEX CONCURRENTLY dd_i_e;
+SELECT do_both('dd', $$UPDATE $T SET t = 'after', v = id WHERE id % 4 = 1$$);
+SELECT twins('dd');
+-- tablespaces
+\set VERBOSITY terse
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE inplace_ts LOCATION '';
+ALTER TABLE dd_i SET TABLESPACE inplace_ts;
+ALTER INDEX dd_i_t SET TABLESPACE inplace_ts;
+SELECT do_both('dd', $$UPDATE $T SET t = 'in tablespace' WHERE id % 4 = 2$$);
+SELECT twins('dd');
+BEGIN;
+SELECT do_both('dd', $$UPDATE $T SET t = 'gone' WHERE id % 4 = 2$$);
+ALTER TABLE dd_i SET TABLESPACE pg_default;
+SELECT do_both('dd', $$UPDATE $T SET t = 'gone too' WHERE id % 4 = 2$$);
+ROLLBACK;
+SELECT twins('dd');
+REINDEX (TABLESPACE pg_default) TABLE dd_i;
+ALTER TABLE dd_i SET TABLESPACE pg_default;
+SELECT twins('dd');
+DROP TABLESPACE inplace_ts;
+\set VERBOSITY default
+-- ANALYZE
+ANALYZE dd_i;
+SELECT reltuples = (SELECT count(*) FROM dd_h) AS exact FROM pg_class WHERE relname = 'dd_i';
+SELECT attname, null_frac, n_distinct FROM pg_stats WHERE tablename = 'dd_i' AND attname = 'id';
+CREATE STATISTICS dd_st ON v, t FROM dd_i;
+ANALYZE dd_i;
+-- created and dropped, created as, in one transaction
+BEGIN;
+CREATE TABLE dd_new USING inplace AS SELECT * FROM dd_i;
+UPDATE dd_new SET v = 0;
+CREATE INDEX ON dd_new (t);
+SELECT count(*), sum(v) FROM dd_new;
+ROLLBACK;
+BEGIN;
+CREATE TABLE dd_new USING inplace AS SELECT * FROM dd_i;
+UPDATE dd_new SET v = 0;
+TRUNCATE dd_new;
+INSERT INTO dd_new VALUES (1, 2, '3');
+UPDATE dd_new SET v = 7;
+COMMIT;
+SELECT * FROM dd_new;
+DROP TABLE dd_new;
+SELECT set_config('default_table_access_method', 'inplace', false);
+CREATE TABLE dd_default (a int PRIMARY KEY, b text);
+SELECT a + 1 AS a INTO dd_into FROM generate_series(1, 3) a;
+SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname IN ('dd_default', 'dd_into') ORDER BY 1;
+RESET default_table_access_method;
+-- the row type, whole-row references
+CREATE TABLE dd_row OF ty_comp USING inplace;
+INSERT INTO dd_row VALUES (1, 'x');
+UPDATE dd_row r SET b = r::text;
+SELECT r FROM dd_row r;
+
+SELECT * FROM check_all();

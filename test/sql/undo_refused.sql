@@ -1,0 +1,57 @@
+-- The undo relations are out of reach of SQL.
+\set VERBOSITY sqlstate
+SELECT * FROM inplace.undo_log;
+SELECT count(*) FROM inplace.undo_log_unlogged;
+SELECT * FROM inplace.undo_log TABLESAMPLE SYSTEM (10);
+SELECT * FROM inplace.undo_log WHERE ctid = '(0,1)';
+INSERT INTO inplace.undo_log DEFAULT VALUES;
+DELETE FROM inplace.undo_log;
+TRUNCATE inplace.undo_log;
+COPY inplace.undo_log TO stdout;
+ALTER TABLE inplace.undo_log ADD COLUMN a int;
+ALTER TABLE inplace.undo_log SET ACCESS METHOD heap;
+ALTER TABLE inplace.undo_log SET UNLOGGED;
+ALTER TABLE inplace.undo_log SET TABLESPACE pg_global;
+ALTER TABLE inplace.undo_log RENAME TO other;
+DROP TABLE inplace.undo_log;
+DROP TABLE inplace.undo_log_unlogged CASCADE;
+CREATE TABLE ur (a int) USING inplace_undo;
+SET default_table_access_method = inplace_undo;
+CREATE TABLE ur AS SELECT 1 AS a;
+RESET default_table_access_method;
+VACUUM FULL inplace.undo_log;
+CLUSTER inplace.undo_log;
+REINDEX TABLE inplace.undo_log;
+LOCK inplace.undo_log;
+\set VERBOSITY default
+-- VACUUM and ANALYZE pass over them
+VACUUM inplace.undo_log;
+VACUUM (FREEZE, ANALYZE) inplace.undo_log, inplace.undo_log_unlogged;
+ANALYZE inplace.undo_log;
+VACUUM;
+ANALYZE;
+-- they are of no xid's age
+SELECT relname, relfrozenxid, relminmxid FROM pg_class WHERE relnamespace = 'inplace'::regnamespace AND relkind = 'r' ORDER BY 1;
+-- the extension goes only with its tables
+CREATE TABLE ur (a int) USING inplace;
+INSERT INTO ur VALUES (1);
+UPDATE ur SET a = 2;
+\set VERBOSITY sqlstate
+DROP EXTENSION inplace;
+DROP ACCESS METHOD inplace;
+DROP SCHEMA inplace CASCADE;
+\set VERBOSITY default
+SELECT * FROM ur;
+SELECT inplace.undo_size() > 0;
+-- privileges
+CREATE ROLE inplace_someone;
+SET ROLE inplace_someone;
+SELECT * FROM inplace.undo_log;
+SELECT count(*) FROM inplace.undo;
+SELECT count(*) FROM inplace.undo_holders;
+SELECT count(*) > 0 FROM inplace.stat_tables;
+SELECT * FROM inplace.check('ur');
+RESET ROLE;
+DROP ROLE inplace_someone;
+
+SELECT * FROM check_all();
