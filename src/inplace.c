@@ -113,7 +113,8 @@ InplaceExecutorFinish(QueryDesc *queryDesc)
 	CmdType		save_operation = inplace_executor_operation;
 
 	inplace_executor_depth++;
-	inplace_executor_operation = queryDesc->operation;
+	/* what is left to do is fire triggers */
+	inplace_executor_operation = CMD_UNKNOWN;
 	PG_TRY();
 	{
 		if (prev_ExecutorFinish_hook)

@@ -45,7 +45,7 @@ extern int	inplace_undo_extents;	/* capacity of the undo extent map */
 /* number of ExecutorRun/ExecutorFinish calls we are inside of */
 extern int	inplace_executor_depth;
 
-/* command type of the innermost query that is being run */
+/* command type of the innermost query in ExecutorRun, else CMD_UNKNOWN */
 extern CmdType inplace_executor_operation;
 
 /* inside SET CONSTRAINTS: deferred trigger events are being fired */

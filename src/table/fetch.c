@@ -377,13 +377,24 @@ fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 			OffsetNumber off, int tag, RowVersion *version)
 {
 	bool		exact_first = true;
+	bool		clean = (tag == 0);
 	int			i;
 
-	if (tag == 0)
+	if (clean)
 	{
 		tag = INPLACE_TAG_FIRST;
 		exact_first = (inplace_executor_depth == 0 || inplace_firing_deferred);
 	}
+
+	/*
+	 * INSERT ... ON CONFLICT DO NOTHING under REPEATABLE READ wants to know
+	 * whether its snapshot sees the row in the way, which is the newest.
+	 */
+	if (clean && inplace_executor_operation == CMD_INSERT &&
+		IsolationUsesXactSnapshot() &&
+		inplace_fetch_version(rel, buffer, true, page, blk, off, SnapshotSelf,
+							  version))
+		return true;
 
 	for (i = 0; i < 2; i++)
 	{

@@ -23,9 +23,10 @@ sub new_node
 {
 	my ($name, %opt) = @_;
 	my $conf = delete $opt{conf} // '';
+	my $extra = delete $opt{extra} // [];
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init(%opt, extra => [ '--locale=C', '--encoding=UTF8' ]);
+	$node->init(%opt, extra => [ '--locale=C', '--encoding=UTF8', @$extra ]);
 	$node->append_conf('postgresql.conf', qq{
 shared_preload_libraries = 'inplace'
 wal_consistency_checking = 'all'

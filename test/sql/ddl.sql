@@ -55,11 +55,15 @@ COMMIT;
 SELECT twins('dd');
 -- concurrent index builds
 CREATE INDEX CONCURRENTLY dd_i_t ON dd_i (t, id);
+\set VERBOSITY terse
 CREATE UNIQUE INDEX CONCURRENTLY dd_i_u ON dd_i (v);
+\set VERBOSITY default
 CREATE UNIQUE INDEX CONCURRENTLY dd_i_u2 ON dd_i (id, v);
 CREATE INDEX CONCURRENTLY dd_i_e ON dd_i (lower(t)) WHERE v > 100;
 REINDEX INDEX CONCURRENTLY dd_i_t;
+SET client_min_messages = error;
 REINDEX TABLE CONCURRENTLY dd_i;
+RESET client_min_messages;
 SELECT count(*) FROM pg_index WHERE indrelid = 'dd_i'::regclass AND NOT indisvalid;
 DROP INDEX CONCURRENTLY IF EXISTS dd_i_u;
 REINDEX TABLE CONCURRENTLY dd_i;
@@ -113,7 +117,8 @@ SELECT a + 1 AS a INTO dd_into FROM generate_series(1, 3) a;
 SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname IN ('dd_default', 'dd_into') ORDER BY 1;
 RESET default_table_access_method;
 -- the row type, whole-row references
-CREATE TABLE dd_row OF ty_comp USING inplace;
+CREATE TYPE dd_comp AS (a int, b text);
+CREATE TABLE dd_row OF dd_comp USING inplace;
 INSERT INTO dd_row VALUES (1, 'x');
 UPDATE dd_row r SET b = r::text;
 SELECT r FROM dd_row r;

@@ -49,7 +49,6 @@ SELECT * FROM inplace.versions('ins', '(9,1)');
 SELECT * FROM inplace.versions('inplace.undo_log', '(0,1)');
 SELECT * FROM inplace.check('ins_heap');
 SELECT * FROM inplace.check('inplace.undo_log');
-SELECT * FROM inplace.check(0::oid::regclass);
 \set VERBOSITY default
 SELECT * FROM inplace.check(NULL);
 SELECT * FROM inplace.page_items('ins', NULL);

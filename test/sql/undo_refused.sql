@@ -12,17 +12,14 @@ ALTER TABLE inplace.undo_log ADD COLUMN a int;
 ALTER TABLE inplace.undo_log SET ACCESS METHOD heap;
 ALTER TABLE inplace.undo_log SET UNLOGGED;
 ALTER TABLE inplace.undo_log SET TABLESPACE pg_global;
+BEGIN;
 ALTER TABLE inplace.undo_log RENAME TO other;
+ROLLBACK;
 DROP TABLE inplace.undo_log;
 DROP TABLE inplace.undo_log_unlogged CASCADE;
-CREATE TABLE ur (a int) USING inplace_undo;
-SET default_table_access_method = inplace_undo;
-CREATE TABLE ur AS SELECT 1 AS a;
-RESET default_table_access_method;
 VACUUM FULL inplace.undo_log;
 CLUSTER inplace.undo_log;
 REINDEX TABLE inplace.undo_log;
-LOCK inplace.undo_log;
 \set VERBOSITY default
 -- VACUUM and ANALYZE pass over them
 VACUUM inplace.undo_log;
@@ -39,7 +36,7 @@ UPDATE ur SET a = 2;
 \set VERBOSITY sqlstate
 DROP EXTENSION inplace;
 DROP ACCESS METHOD inplace;
-DROP SCHEMA inplace CASCADE;
+DROP SCHEMA inplace;
 \set VERBOSITY default
 SELECT * FROM ur;
 SELECT inplace.undo_size() > 0;

@@ -41,7 +41,7 @@ sub work
 		'BEGIN; SELECT count(*) FROM (SELECT * FROM t WHERE id < 50 FOR KEY SHARE) x; SAVEPOINT a; UPDATE t SET v = v WHERE id < 50; COMMIT',
 		"INSERT INTO ref SELECT i FROM generate_series(1, 100) i",
 		"DELETE FROM ref WHERE id > 50",
-		"BEGIN; UPDATE t SET v = 'lost' WHERE id % 7 = 0; DELETE FROM t WHERE id % 11 = 0; ROLLBACK",
+		"BEGIN; UPDATE t SET v = 'lost' WHERE id % 7 = 0; DELETE FROM t WHERE id > 1000 AND id % 11 = 0; ROLLBACK",
 		"UPDATE calm SET v = v WHERE id = $n",
 	);
 }
@@ -108,9 +108,9 @@ foreach my $to (1_000_000_000, 2_000_000_000, 2_900_000_000, 3_900_000_000, 4_29
 	{
 		my $frozen = one($node, q{SELECT relfrozenxid FROM pg_class WHERE relname = 't'});
 		$node->safe_psql('postgres', q{
-			CREATE OR REPLACE PROCEDURE burn(n int) LANGUAGE plpgsql AS $$
+			CREATE OR REPLACE PROCEDURE burn(xids int) LANGUAGE plpgsql AS $$
 			BEGIN
-				FOR j IN 1 .. n / 1000 LOOP
+				FOR j IN 1 .. xids / 1000 LOOP
 					FOR i IN 1 .. 1000 LOOP
 						BEGIN
 							PERFORM pg_current_xact_id();

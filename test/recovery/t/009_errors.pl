@@ -9,7 +9,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('errors', conf => "autovacuum = off\nwal_consistency_checking = ''\n");
+# (Checksums, the default since 18, would find it all.)
+my $node = new_node('errors', extra => pg_major() >= 18 ? ['--no-data-checksums'] : [], conf => "autovacuum = off\nwal_consistency_checking = ''\n");
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
@@ -99,7 +100,7 @@ my @damage = (
 	[ 'page header: lower', 12, pack('v', 9000) ],
 	[ 'page of 0xff', 24, "\xff" x (8192 - 24) ],
 );
-my ($told, $index) = (0, 0);
+my ($told, $crashes) = (0, 0);
 foreach my $d (@damage)
 {
 	my ($name, $offset, $bytes) = @$d;
@@ -114,12 +115,21 @@ foreach my $d (@damage)
 		q{SET lock_timeout = 200; UPDATE t SET v = 'x' WHERE id = 2}, 'SET lock_timeout = 200; BEGIN; DELETE FROM t WHERE id IN (1, 2, 3, 30); ROLLBACK',
 		'SELECT 1', 'SET lock_timeout = 200; SELECT * FROM t WHERE id = 2 FOR SHARE NOWAIT');
 	my $found = one($node, "SELECT string_agg(block || ' ' || coalesce(item::text, '-') || ' ' || problem, '; ') FROM inplace.check('t', false)");
-	my ($rc, $out, $verr) = $node->psql('postgres', 'SELECT * FROM inplace.versions(' . q{'t', '(0,2)'}, timeout => 60);
+	my ($rc, $out, $verr) = $node->psql('postgres', 'SELECT * FROM inplace.versions(' . q{'t', '(0,2)')}, timeout => 60);
 	($rc, $out, my $items) = $node->psql('postgres', q{SELECT count(*) FROM inplace.page_items('t', 0)}, timeout => 60);
 	($rc, $out, my $vacuum) = $node->psql('postgres', "\\set VERBOSITY verbose\nVACUUM (FREEZE) t; ANALYZE t", timeout => 60);
 	my $errors = join("\n", grep { /ERROR|FATAL|PANIC/ } split /\n/, join("\n", $scan, $by_index, $update, $delete, $lock, $vacuum));
 	note "$name\n  errors: $errors\n  check: $found";
-	is(one($node, 'SELECT 1'), '1', "$name: the server lives") or BAIL_OUT("crash by $name");
+	if (!is(one($node, 'SELECT 1'), '1', "$name: the server lives"))
+	{
+		$crashes++;
+		# Past recovery, so that no full-page image mends the next damage.
+		$node->stop('immediate', fail_ok => 1);
+		overwrite_file($file, 0, substr($sound, 0, 8192));
+		$node->start;
+		$node->stop;
+		next;
+	}
 	unlike($errors, qr/PANIC|server closed|invalid memory alloc|negative|XX000/, "$name: no crash, no internal error");
 	my $any = "$errors\n$found";
 	like($any, qr/"t"|^0 |; 0 /m, "$name: names the place") or diag $any;
@@ -130,17 +140,15 @@ foreach my $d (@damage)
 		$told++;
 		like($line, qr/block 0|relation "t"|table "t"|page/, "$name: the error names the block");
 	}
-	$node->stop('immediate');
+	# (Not immediately: recovery would mend the page by its full-page image.)
+	$node->stop;
 }
 cmp_ok($told, '>', 5, 'errors of class data_corrupted');
 overwrite_file($file, 0, substr($sound, 0, 8192));
 $node->start;
-check_log($node);
-$node->stop('immediate');
 
 # ---- damaged undo
 my $undo = $node->data_dir . '/';
-$node->start;
 $undo .= one($node, q{SELECT pg_relation_filepath('inplace.undo_log')});
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'p'") if one($node, 'SELECT count(*) FROM pg_prepared_xacts') eq '1';
 $node->safe_psql('postgres', q{DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, v text) USING inplace;
@@ -165,7 +173,7 @@ foreach my $d ([ 'undo record: length', $uoff, "\xff\xff" ], [ 'undo record: len
 	isnt($found, '', "$name: inplace.check finds it");
 	is(one($node, q{SELECT count(*) FROM t WHERE ctid > '(3,0)'}) =~ /^\d+$/ ? 1 : 0, 1, "$name: other pages can be read");
 	is(one($node, 'SELECT 1'), '1', "$name: the server lives");
-	$node->stop('immediate');
+	$node->stop;
 }
 overwrite_file($undo, $ublock * 8192, $usound);
 $node->start;
