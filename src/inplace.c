@@ -270,6 +270,36 @@ CallDatabaseStatement(UtilityArgs *u, Oid dboid, bool forget)
 	PG_END_TRY();
 }
 
+/*
+ * The undo relations are found by name: they keep it, and their schema.
+ */
+static void
+RefuseRenameOfUndo(Node *stmt)
+{
+	RangeVar   *relation = NULL;
+	Oid			relid;
+
+	if (IsA(stmt, RenameStmt) &&
+		((RenameStmt *) stmt)->renameType == OBJECT_TABLE)
+		relation = ((RenameStmt *) stmt)->relation;
+	else if (IsA(stmt, AlterObjectSchemaStmt) &&
+			 ((AlterObjectSchemaStmt *) stmt)->objectType == OBJECT_TABLE)
+		relation = ((AlterObjectSchemaStmt *) stmt)->relation;
+	if (relation == NULL || !IsTransactionState())
+		return;
+
+	relid = RangeVarGetRelid(relation, NoLock, true);
+	if (!OidIsValid(relid))
+		return;
+	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
+		if (relid == UndoRelid((UndoKind) kind))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("undo relation \"%s\" cannot be renamed or moved to another schema",
+							relation->relname),
+					 errhint("It belongs to extension inplace, which finds it by name.")));
+}
+
 static bool
 IsVacuumFullDatabase(Node *stmt)
 {
@@ -355,6 +385,8 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 	Node	   *stmt = pstmt->utilityStmt;
 	Oid			dboid;
 	bool		forget;
+
+	RefuseRenameOfUndo(stmt);
 
 	if (IsA(stmt, ConstraintsSetStmt))
 		CallConstraintsSet(&u);

@@ -434,7 +434,18 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	if (lp == NULL)
 		;
 	else if (snapshot->snapshot_type != SNAPSHOT_ANY)
+	{
 		found = fetch_visible(rel, buffer, page, blk, off, lp, snapshot, slot);
+
+		/* a tagged TID is not the TID of another version */
+		if (found && tag != 0 &&
+			((InplaceTupleTableSlot *) slot)->tag !=
+			(tag == INPLACE_TAG_FIRST ? 0 : tag))
+		{
+			ExecClearTuple(slot);
+			found = false;
+		}
+	}
 	else
 	{
 		RowVersion *version = inplace_scratch_version();

@@ -12,6 +12,7 @@
  */
 #include "inplace.h"
 
+#include "commands/extension.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/storage.h"
@@ -280,6 +281,10 @@ undoam_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator,
 	SMgrRelation srel;
 
 	InplaceRequirePreload();
+
+	/* only the extension's script makes them, and pg_upgrade in its stead */
+	if (!creating_extension && !IsBinaryUpgrade)
+		undoam_refuse_command(rel, "CREATE TABLE");
 
 	/* the storage that the relation is born with, or another one? */
 	if (!RelFileLocatorEquals(RelLocator(rel), *newrlocator))

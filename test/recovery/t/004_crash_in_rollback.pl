@@ -21,7 +21,7 @@ $node->safe_psql('postgres', q{
 my $before = contents($node, 't');
 my $in_between = 0;
 
-foreach my $round (1 .. 5)
+foreach my $round (1 .. 4)
 {
 	# In place, growing, moves, deletes, inserts: all undone.
 	$node->safe_psql('postgres', "BEGIN; UPDATE t SET v = repeat(v, 5) WHERE id <= 5000; UPDATE t SET a = a + 1 WHERE id > 95000;

@@ -101,6 +101,7 @@ my @damage = (
 	[ 'page of 0xff', 24, "\xff" x (8192 - 24) ],
 );
 my ($told, $crashes) = (0, 0);
+$SIG{PIPE} = 'IGNORE';
 foreach my $d (@damage)
 {
 	my ($name, $offset, $bytes) = @$d;
@@ -108,13 +109,24 @@ foreach my $d (@damage)
 	overwrite_file($file, $offset, $bytes);
 	$node->start;
 	my ($scan, $by_index, $update, $delete, $check, $lock) = map {
-		my ($rc, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\n$_", timeout => 60);
-		$err
-	} ('SELECT count(*), max(v) FROM t', 'SET enable_seqscan = off; SELECT v FROM t WHERE id = 2',
+		my $sql = $_;
+		# (psql's standard input breaks if the server is gone.)
+		my ($rc, $out, $err) = eval { $node->psql('postgres', "\\set VERBOSITY verbose\n$sql", timeout => 60) };
+		$err // "server closed: $@"
+	} $name =~ /^varlena/ ? () : ('SELECT count(*), max(v) FROM t', 'SET enable_seqscan = off; SELECT v FROM t WHERE id = 2',
 		# (The row's owner is a prepared transaction: nothing waits for long.)
 		q{SET lock_timeout = 200; UPDATE t SET v = 'x' WHERE id = 2}, 'SET lock_timeout = 200; BEGIN; DELETE FROM t WHERE id IN (1, 2, 3, 30); ROLLBACK',
 		'SELECT 1', 'SET lock_timeout = 200; SELECT * FROM t WHERE id = 2 FOR SHARE NOWAIT');
 	my $found = one($node, "SELECT string_agg(block || ' ' || coalesce(item::text, '-') || ' ' || problem, '; ') FROM inplace.check('t', false)");
+	# Values are not looked at before they are used, as on heap: only check does.
+	if ($name =~ /^varlena/)
+	{
+		note "$name\n  check: $found";
+		like($found, qr/^0 |; 0 /, "$name: inplace.check finds it");
+		is(one($node, 'SELECT 1'), '1', "$name: the server lives");
+		$node->stop;
+		next;
+	}
 	my ($rc, $out, $verr) = $node->psql('postgres', 'SELECT * FROM inplace.versions(' . q{'t', '(0,2)')}, timeout => 60);
 	($rc, $out, my $items) = $node->psql('postgres', q{SELECT count(*) FROM inplace.page_items('t', 0)}, timeout => 60);
 	($rc, $out, my $vacuum) = $node->psql('postgres', "\\set VERBOSITY verbose\nVACUUM (FREEZE) t; ANALYZE t", timeout => 60);
@@ -143,6 +155,7 @@ foreach my $d (@damage)
 	# (Not immediately: recovery would mend the page by its full-page image.)
 	$node->stop;
 }
+is($crashes, 0, 'no crash by damage');
 cmp_ok($told, '>', 5, 'errors of class data_corrupted');
 overwrite_file($file, 0, substr($sound, 0, 8192));
 $node->start;
