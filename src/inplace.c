@@ -19,9 +19,8 @@
  */
 #include "inplace.h"
 
-#include "catalog/namespace.h"
-
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"

@@ -552,7 +552,7 @@ inplace_check_page(Relation rel, Page page, BlockNumber blk)
 		ItemId		lp = PageGetItemId(page, off);
 
 		if (ItemIdIsNormal(lp) ? line_pointer_ok(page, lp) :
-			!ItemIdIsRedirected(lp))
+			!ItemIdIsRedirected(lp) && !ItemIdHasStorage(lp))
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),

@@ -133,7 +133,8 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 		sizeof(TransactionId) : SizeOfInplaceTupleHeader;
 	if (rec->hdr.ur_len > maxlen ||
 		rec->hdr.ur_len < SizeOfUndoRecordHeader + oldlen ||
-		rec->hdr.ur_type < UNDO_UPDATE || rec->hdr.ur_type > UNDO_LOCK)
+		rec->hdr.ur_type < UNDO_UPDATE || rec->hdr.ur_type > UNDO_LOCK ||
+		(rec->hdr.ur_flags & ~UR_VALID_BITS) != 0)
 		return false;
 
 	if (rec->hdr.ur_flags & UR_RELATIVE_HEADER)

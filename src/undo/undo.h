@@ -51,6 +51,7 @@ typedef enum UndoRecordType
 #define UR_TAG_ZERO			0x04	/* ... whose tag was 0 */
 #define UR_TAG_SAME			0x08	/* ... whose tag was the newer one's */
 #define UR_FROZEN			0x10	/* ... which was frozen */
+#define UR_VALID_BITS		0x1F
 
 typedef struct UndoRecordHeader
 {

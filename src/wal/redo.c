@@ -3,8 +3,10 @@
  * redo.c
  *	  Replay of row changes, and the resource manager itself.
  *
- * The undo page of a record is rebuilt from the record alone.  Pages are
- * locked in the order of the forward change: data pages, then the undo page.
+ * The undo page of a record is rebuilt from the record alone, and before the
+ * row is changed: queries on a standby follow a row's undo pointer as soon as
+ * they see it.  Each page is let go of before the next is locked; a record that
+ * no row leads to yet is in nobody's way.
  *
  *-------------------------------------------------------------------------
  */
@@ -359,6 +361,22 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 	redo_cut_conflict(&cu, loc);
 	undoblk = block_location(record, 1, &undoloc);
 
+	/*
+	 * The undo record, by the function that made it in the first place.  Only
+	 * what a relative header needs of the two headers matters.
+	 */
+	memset(&old, 0, sizeof(old));
+	memset(&newer, 0, sizeof(newer));
+	old.t_xid = cu.old_xid;
+	old.t_infomask = (cu.flags & XLIP_UPD_OLD_FROZEN) ? IP_FROZEN : 0;
+	old.t_tag = (cu.flags & XLIP_UPD_TAG_ZERO) ? 0 :
+		(cu.flags & XLIP_UPD_TAG_WRAPPED) ? INPLACE_MAX_TAG : 1;
+	newer.t_tag = NextTag(old.t_tag);
+	undo_len = UndoBuild(undo, UNDO_UPDATE, xid, cu.cid, LocatorSpc(loc),
+						 LocatorRel(loc), blk, cu.off, &old, &newer, true,
+						 cu.backward, cu.backward_len);
+	redo_undo_put(record, 1, cu.undo_off, undo, undo_len);
+
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
 		Page		page = BufferGetPage(buffer);
@@ -377,22 +395,6 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
-
-	/*
-	 * The undo record, by the function that made it in the first place.  Only
-	 * what a relative header needs of the two headers matters.
-	 */
-	memset(&old, 0, sizeof(old));
-	memset(&newer, 0, sizeof(newer));
-	old.t_xid = cu.old_xid;
-	old.t_infomask = (cu.flags & XLIP_UPD_OLD_FROZEN) ? IP_FROZEN : 0;
-	old.t_tag = (cu.flags & XLIP_UPD_TAG_ZERO) ? 0 :
-		(cu.flags & XLIP_UPD_TAG_WRAPPED) ? INPLACE_MAX_TAG : 1;
-	newer.t_tag = NextTag(old.t_tag);
-	undo_len = UndoBuild(undo, UNDO_UPDATE, xid, cu.cid, LocatorSpc(loc),
-						 LocatorRel(loc), blk, cu.off, &old, &newer, true,
-						 cu.backward, cu.backward_len);
-	redo_undo_put(record, 1, cu.undo_off, undo, undo_len);
 }
 
 static void
@@ -413,6 +415,7 @@ redo_update(XLogReaderState *record)
 		return;
 	}
 
+	redo_undo(record, 1);
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
 		InplaceTupleHeaderData hdr;
@@ -428,7 +431,6 @@ redo_update(XLogReaderState *record)
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
-	redo_undo(record, 1);
 }
 
 /*
@@ -451,6 +453,13 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 
 	parse_compact(record, data, len, &cu);
 	redo_cut_conflict(&cu, loc);
+	memset(&old, 0, sizeof(old));
+	old.t_xid = cu.old_xid;
+	old.t_infomask = (cu.flags & XLIP_UPD_OLD_FROZEN) ? IP_FROZEN : 0;
+	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cu.cid, LocatorSpc(loc),
+						 LocatorRel(loc), blk, cu.off, &old, &old, true,
+						 NULL, 0);
+	redo_undo_put(record, 1, cu.undo_off, undo, undo_len);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
@@ -469,14 +478,6 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
-
-	memset(&old, 0, sizeof(old));
-	old.t_xid = cu.old_xid;
-	old.t_infomask = (cu.flags & XLIP_UPD_OLD_FROZEN) ? IP_FROZEN : 0;
-	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cu.cid, LocatorSpc(loc),
-						 LocatorRel(loc), blk, cu.off, &old, &old, true,
-						 NULL, 0);
-	redo_undo_put(record, 1, cu.undo_off, undo, undo_len);
 }
 
 static void redo_header(XLogReaderState *record);
@@ -510,6 +511,7 @@ redo_header(XLogReaderState *record)
 	if (visible_flags(record) & XLIP_CLEAR_FROZEN)
 		redo_clear_visible(record, 0, VISIBILITYMAP_ALL_FROZEN);
 
+	redo_undo(record, 1);
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
 		Page		page = BufferGetPage(buffer);
@@ -529,7 +531,6 @@ redo_header(XLogReaderState *record)
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
-	redo_undo(record, 1);
 }
 
 /* RESTORE and PUSH put a whole tuple */
@@ -538,6 +539,7 @@ redo_replace(XLogReaderState *record)
 {
 	Buffer		buffer;
 
+	redo_undo(record, 1);
 	if (redo_data_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
@@ -562,7 +564,6 @@ redo_replace(XLogReaderState *record)
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
-	redo_undo(record, 1);
 }
 
 static void
@@ -590,6 +591,7 @@ redo_move(XLogReaderState *record)
 	if (vis & XLIP_CLEAR_VISIBLE_OLD)
 		redo_clear_visible(record, 2, VISIBILITYMAP_VALID_BITS);
 
+	redo_undo(record, 1);
 	/* the old page first: readers must not find the row on neither */
 	if (XLogRecHasBlockRef(record, 2))
 	{
@@ -639,8 +641,6 @@ redo_move(XLogReaderState *record)
 		UnlockReleaseBuffer(newbuf);
 	if (BufferIsValid(oldbuf))
 		UnlockReleaseBuffer(oldbuf);
-
-	redo_undo(record, 1);
 	after_insert_fsm(record, 0, freespace);
 }
 

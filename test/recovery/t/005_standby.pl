@@ -90,6 +90,8 @@ foreach my $feedback ('on', 'off')
 	my $ask = sub {
 		my $got = eval { $s->query(q{SELECT md5(string_agg(t::text, ',' ORDER BY id)) FROM moving t}
 			  . q{; SELECT count(*), sum(delta) FROM pgbench_history; SELECT sum(abalance), sum(tid) FROM pgbench_accounts, (SELECT sum(tid) AS tid FROM pgbench_tellers) t}) };
+		# (The server ended the session.)
+		$s->{stderr} .= 'FATAL: terminating connection due to conflict with recovery' if !defined $got && $s->{stderr} !~ /ERROR|FATAL/;
 		return $got // '';
 	};
 	my $long = $ask->();
@@ -113,7 +115,7 @@ foreach my $feedback ('on', 'off')
 			$s->{stderr} = '';
 			eval { $s->quit };
 			$s = psql_session($standby);
-			$s->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+			eval { $s->query('BEGIN ISOLATION LEVEL REPEATABLE READ') };
 			$long = $ask->();
 			$long = '' if $s->{stderr};
 		}
