@@ -178,6 +178,8 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 
 		if (!ItemIdIsNormal(lp))
 		{
+			if (unlikely(ItemIdHasStorage(lp)))
+				inplace_check_page(rel, page, BufferGetBlockNumber(buffer));
 			if (no_index && ItemIdIsDead(lp))
 				ps.unused[ps.nunused++] = off;
 			continue;

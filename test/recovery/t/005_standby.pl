@@ -3,6 +3,9 @@
 
 use strict;
 use warnings;
+
+# a session that the standby ends must not end the test
+$SIG{PIPE} = 'IGNORE';
 use FindBin;
 use lib "$FindBin::RealBin/..";
 use InplaceTest;
