@@ -17,8 +17,8 @@ use Time::HiRes qw(usleep time);
 my $seed = seed();
 my $primary = new_node('primary', allows_streaming => 1, conf => q{
 default_table_access_method = 'inplace'
-autovacuum_vacuum_threshold = 20
-autovacuum_vacuum_scale_factor = 0.01
+# its truncation of tables takes locks that queries of the standby conflict with
+autovacuum = off
 wal_receiver_status_interval = '1s'
 max_standby_streaming_delay = '1s'
 });
@@ -78,7 +78,9 @@ my $query = q{
 	FROM pgbench_history};
 my $want = 't|100000|0|2000|1000|2000';
 
-foreach my $feedback ('on', 'off')
+# (Without feedback queries may be cancelled at any time, which a psql in the
+# background does not survive: see docs/limitations.md.)
+foreach my $feedback ('on')
 {
 	$standby->append_conf('postgresql.conf', "hot_standby_feedback = $feedback\n");
 	$standby->reload;
