@@ -88,7 +88,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	bool		clear;
 	bool		init_page;
 
-	buffer = GetBufferForTuple(rel, len, InvalidBuffer, options, bistate,
+	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
 							   &vmbuffer, NULL);
 	page = BufferGetPage(buffer);
 	*blk = BufferGetBlockNumber(buffer);
@@ -270,7 +270,8 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		bool		init_page;
 
 		CHECK_FOR_INTERRUPTS();
-		buffer = GetBufferForTuple(rel, lens[done], InvalidBuffer, options,
+		buffer = GetBufferForTuple(rel, PageSpaceFor(tups[done], lens[done]),
+								   InvalidBuffer, options,
 								   bistate, &vmbuffer, NULL);
 		page = BufferGetPage(buffer);
 		blk = BufferGetBlockNumber(buffer);
@@ -331,7 +332,7 @@ inplace_insert_raw(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	Buffer		vmbuffer = InvalidBuffer;
 	Page		page;
 
-	buffer = GetBufferForTuple(rel, len, InvalidBuffer, options, bistate,
+	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
 							   &vmbuffer, NULL);
 	page = BufferGetPage(buffer);
 	blk = BufferGetBlockNumber(buffer);

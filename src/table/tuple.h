@@ -222,8 +222,19 @@ HdrSetUndo32(InplaceTupleHeader h, uint32 v)
 #define InplaceMaxTupleSize		MaxHeapTupleSize
 #define InplaceMaxTuplesPerPage MaxHeapTuplesPerPage
 
-/* bytes that a tuple needs on a page beyond its line pointer */
-#define ItemSpace(len)			((Size) (len))
+/*
+ * Bytes to ask for when a page for the tuple is looked for: the free space of
+ * a page may end at any byte, so a tuple that has to be aligned needs a few more
+ * than its length.  (A row of the largest size gets an empty page, whose
+ * space is aligned.)
+ */
+static inline Size
+PageSpaceFor(const InplaceTupleHeaderData *tup, Size len)
+{
+	if (!(tup->t_natts & IP_ALIGNED) || len >= InplaceMaxTupleSize)
+		return len;
+	return Min(len + MAXIMUM_ALIGNOF - 1, InplaceMaxTupleSize);
+}
 
 /* tuple.c */
 extern Size inplace_compute_size(TupleDesc desc, const Datum *values,

@@ -319,7 +319,8 @@ find_new_page(UpdateState *us)
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	us->searched = true;
 	us->newvm = InvalidBuffer;
-	us->newbuf = GetBufferForTuple(us->rel, us->newlen, us->buffer, 0, NULL,
+	us->newbuf = GetBufferForTuple(us->rel, PageSpaceFor(us->newtup, us->newlen),
+								   us->buffer, 0, NULL,
 								   &us->newvm, &us->vmbuffer);
 
 	if (us->off <= PageGetMaxOffsetNumber(page) &&
