@@ -1,0 +1,241 @@
+
+-- Moving tables over, and which ones to move.
+
+-- No setting of search_path: up to PostgreSQL 16 the rewrite evaluates index
+-- expressions with the session's, as ALTER TABLE does.
+CREATE FUNCTION inplace.convert(rel regclass, method text DEFAULT 'inplace')
+RETURNS integer
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+AS $$
+DECLARE
+    root record;
+    member record;
+    total integer;
+    seen integer := 0;
+    done integer := 0;
+BEGIN
+    IF method NOT IN ('inplace', 'heap') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = pg_catalog.format('cannot convert to access method "%s"', method),
+            HINT = 'Use "inplace" or "heap".';
+    END IF;
+
+    SELECT c.oid, c.relkind, c.relnamespace,
+           pg_catalog.format('%I.%I', n.nspname, c.relname) AS name
+    INTO root
+    FROM pg_catalog.pg_class c
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = rel;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING
+            MESSAGE = pg_catalog.format('relation with OID %s does not exist', rel::oid);
+    END IF;
+    IF root.relkind NOT IN ('r', 'm', 'p') THEN
+        RAISE wrong_object_type USING
+            MESSAGE = pg_catalog.format('"%s" is not a table or materialized view', rel);
+    END IF;
+    IF pg_catalog.pg_is_other_temp_schema(root.relnamespace) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'cannot convert temporary tables of other sessions';
+    END IF;
+    IF NOT pg_catalog.pg_has_role((SELECT c.relowner FROM pg_catalog.pg_class c WHERE c.oid = rel), 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = pg_catalog.format('must be owner of table %s', rel);
+    END IF;
+    IF root.oid < 16384
+       OR root.relnamespace IN ('pg_catalog'::regnamespace, 'pg_toast'::regnamespace) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = pg_catalog.format('cannot convert system catalog "%s"', rel);
+    END IF;
+
+    -- From here on no partition comes or goes, and the name is the table's.
+    IF root.relkind <> 'm' THEN
+        EXECUTE pg_catalog.format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root.name);
+        IF pg_catalog.to_regclass(root.name) IS DISTINCT FROM rel THEN
+            RAISE object_in_use USING
+                MESSAGE = pg_catalog.format('relation "%s" was renamed or dropped concurrently', root.name);
+        END IF;
+    END IF;
+
+    SELECT pg_catalog.count(*) INTO total
+    FROM inplace.convertible_members(rel) m
+    WHERE m.relkind <> 'p' AND m.amname IS DISTINCT FROM method;
+
+    FOR member IN SELECT * FROM inplace.convertible_members(rel)
+    LOOP
+        IF member.relkind = 'p' THEN
+            -- a partitioned table has one from 17 on, for partitions to come
+            IF pg_catalog.current_setting('server_version_num')::integer >= 170000
+               AND member.amname IS DISTINCT FROM method THEN
+                EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD %I', member.name, method);
+            END IF;
+            CONTINUE;
+        END IF;
+        IF member.amname = method THEN
+            IF member.relid = rel THEN
+                RAISE NOTICE 'table "%" has access method % already', rel, method;
+            END IF;
+            CONTINUE;
+        END IF;
+        IF member.amname NOT IN ('heap', 'inplace') THEN
+            RAISE feature_not_supported USING
+                MESSAGE = pg_catalog.format('cannot convert table "%s" of access method "%s"', member.relid, member.amname),
+                DETAIL = 'Tables of the methods heap and inplace can be converted.';
+        END IF;
+        IF method = 'inplace' AND member.catalog_table THEN
+            RAISE feature_not_supported USING
+                MESSAGE = pg_catalog.format('cannot convert table "%s": it is used as a user catalog table', member.relid),
+                HINT = 'Reset its storage parameter user_catalog_table.';
+        END IF;
+
+        seen := seen + 1;
+        IF total > 1 THEN
+            RAISE NOTICE 'converting table "%" (% of %)', member.relid, seen, total;
+        END IF;
+        EXECUTE pg_catalog.format('ALTER %s %s SET ACCESS METHOD %I',
+                                  CASE member.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
+                                  member.name, method);
+        done := done + 1;
+    END LOOP;
+    RETURN done;
+END $$;
+
+COMMENT ON FUNCTION inplace.convert(regclass, text) IS
+'moves a table or materialized view, or all partitions of a partitioned table, to access method inplace, or back to heap, with everything that belongs to it; rewrites it under ACCESS EXCLUSIVE lock; returns the number of tables rewritten; owners only';
+
+-- A table and, if it is partitioned, all below it but foreign tables.
+CREATE FUNCTION inplace.convertible_members(
+    rel regclass,
+    OUT relid regclass,
+    OUT name text,
+    OUT relkind "char",
+    OUT amname name,
+    OUT catalog_table boolean)
+RETURNS SETOF record
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relkind, a.amname,
+       coalesce((SELECT o.option_value::boolean
+                 FROM pg_options_to_table(c.reloptions) o
+                 WHERE o.option_name = 'user_catalog_table'), false)
+FROM (SELECT rel::oid AS oid, 0 AS level
+      UNION
+      SELECT t.relid::oid, t.level FROM pg_partition_tree(rel) t) t
+     JOIN pg_class c ON c.oid = t.oid
+     JOIN pg_namespace n ON n.oid = c.relnamespace
+     LEFT JOIN pg_am a ON a.oid = c.relam
+WHERE c.relkind IN ('r', 'm', 'p')
+ORDER BY t.level, c.oid
+$$;
+
+COMMENT ON FUNCTION inplace.convertible_members(regclass) IS
+'part of inplace.convert';
+
+CREATE FUNCTION inplace.advise(
+    OUT rank bigint,
+    OUT object regclass,
+    OUT kind text,
+    OUT on_table regclass,
+    OUT updates bigint,
+    OUT hot_updates bigint,
+    OUT hot_share numeric,
+    OUT newpage_updates bigint,
+    OUT dead_rows bigint,
+    OUT size_bytes bigint,
+    OUT bloat_bytes bigint,
+    OUT wal_bytes bigint,
+    OUT statement text)
+RETURNS SETOF record
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $$
+WITH tables AS (
+    SELECT c.oid, n.nspname, c.relname, c.reltuples::float8 AS rows,
+           s.n_tup_upd AS updates, s.n_tup_hot_upd AS hot,
+           (to_jsonb(s) ->> 'n_tup_newpage_upd')::bigint AS newpage,
+           s.n_dead_tup AS dead,
+           pg_relation_size(c.oid) AS size,
+           coalesce((SELECT o.option_value::float8
+                     FROM pg_options_to_table(c.reloptions) o
+                     WHERE o.option_name = 'fillfactor'), 100) / 100 AS fill
+    FROM pg_class c
+         JOIN pg_namespace n ON n.oid = c.relnamespace
+         JOIN pg_am a ON a.oid = c.relam
+         JOIN pg_stat_all_tables s ON s.relid = c.oid
+    WHERE a.amname = 'heap' AND c.relkind IN ('r', 'm') AND c.oid >= 16384
+      AND n.nspname NOT IN ('pg_catalog', 'pg_toast')
+      AND c.relpersistence <> 't'
+      AND pg_has_role(c.relowner, 'USAGE')
+      AND s.n_tup_upd > 0
+      AND NOT EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
+                      WHERE o.option_name = 'user_catalog_table'
+                        AND o.option_value::boolean)
+), widths AS (
+    -- bytes of a column on average, nulls included
+    SELECT a.attrelid, a.attnum,
+           coalesce((SELECT (1 - st.null_frac) * st.avg_width
+                     FROM pg_stats st
+                     WHERE st.schemaname = n.nspname AND st.tablename = c.relname
+                       AND st.attname = a.attname AND NOT st.inherited),
+                    CASE WHEN a.attlen > 0 THEN a.attlen ELSE 32 END) AS width
+    FROM pg_attribute a
+         JOIN pg_class c ON c.oid = a.attrelid
+         JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE a.attnum > 0 AND NOT a.attisdropped
+      AND (c.oid IN (SELECT t.oid FROM tables t)
+           OR c.oid IN (SELECT i.indexrelid FROM pg_index i JOIN tables t ON t.oid = i.indrelid))
+), indexes AS (
+    SELECT i.indexrelid, i.indrelid, c.reltuples::float8 AS rows,
+           pg_relation_size(i.indexrelid) AS size,
+           coalesce((SELECT o.option_value::float8
+                     FROM pg_options_to_table(c.reloptions) o
+                     WHERE o.option_name = 'fillfactor'), 90) / 100 AS fill,
+           (SELECT sum(coalesce(tw.width, iw.width))
+            FROM unnest(i.indkey::smallint[]) WITH ORDINALITY k(attnum, n)
+                 JOIN widths iw ON iw.attrelid = i.indexrelid AND iw.attnum = k.n
+                 LEFT JOIN widths tw ON tw.attrelid = i.indrelid AND tw.attnum = k.attnum) AS width
+    FROM pg_index i
+         JOIN tables t ON t.oid = i.indrelid
+         JOIN pg_class c ON c.oid = i.indexrelid
+         JOIN pg_am a ON a.oid = c.relam
+    WHERE a.amname = 'btree' AND i.indisvalid
+), blocks AS (
+    SELECT current_setting('block_size')::float8 AS size
+), estimates AS (
+    SELECT t.oid AS object, 'table' AS kind, t.oid AS on_table, t.size,
+           -- header 24, line pointer 4, page header 24
+           ceil(t.rows * (ceil((24 + w.width) / 8) * 8 + 4) / ((b.size - 24) * t.fill)) * b.size AS ideal,
+           t.rows,
+           t.updates * (70 + w.width) AS wal
+    FROM tables t
+         CROSS JOIN blocks b
+         CROSS JOIN LATERAL (SELECT coalesce(sum(x.width), 0) AS width
+                             FROM widths x WHERE x.attrelid = t.oid) w
+    UNION ALL
+    SELECT i.indexrelid, 'index', i.indrelid, i.size,
+           -- header 8, line pointer 4, page header 24 and special space 16
+           (1 + ceil(i.rows * (ceil((8 + i.width) / 8) * 8 + 4) / ((b.size - 40) * i.fill))) * b.size,
+           i.rows,
+           (t.updates - t.hot) * (64 + i.width)
+    FROM indexes i
+         JOIN tables t ON t.oid = i.indrelid
+         CROSS JOIN blocks b
+), gains AS (
+    SELECT e.object, e.kind, e.on_table, e.size,
+           CASE WHEN e.rows >= 0 THEN greatest(e.size - e.ideal, 0)::bigint END AS bloat,
+           greatest(e.wal, 0)::bigint AS wal
+    FROM estimates e
+)
+SELECT row_number() OVER (ORDER BY g.wal + coalesce(g.bloat, 0) DESC, g.object),
+       g.object::regclass, g.kind, g.on_table::regclass, t.updates, t.hot,
+       round(t.hot::numeric / t.updates, 4), t.newpage, t.dead, g.size,
+       g.bloat, g.wal,
+       format('SELECT inplace.convert(%L)', format('%I.%I', t.nspname, t.relname))
+FROM gains g JOIN tables t ON t.oid = g.on_table
+WHERE g.kind = 'table' OR g.bloat > 0 OR g.wal > 0
+ORDER BY 1
+$$;
+
+COMMENT ON FUNCTION inplace.advise() IS
+'the caller''s heap tables that are updated, and their btree indexes, those that would gain most from access method inplace first, with the numbers that say so and the statement to run';

@@ -1,0 +1,156 @@
+-- inplace.convert: a table moves with everything that belongs to it.
+\set SHOW_CONTEXT never
+CREATE SCHEMA cv;
+CREATE TABLE cv.parent (id int PRIMARY KEY, code text NOT NULL);
+CREATE UNIQUE INDEX parent_code ON cv.parent (code);
+INSERT INTO cv.parent SELECT g, 'c' || g FROM generate_series(1, 50) g;
+CREATE TABLE cv.t (
+    id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    code text REFERENCES cv.parent (code),
+    n int CHECK (n >= 0) DEFAULT 7,
+    big text,
+    EXCLUDE USING btree (n WITH =) WHERE (n > 1000000)
+) WITH (fillfactor = 80);
+CREATE INDEX t_expr ON cv.t (lower(code || ' USING btree '), n DESC NULLS LAST) INCLUDE (id) WHERE n > 3;
+CREATE INDEX t_pattern ON cv.t (code text_pattern_ops) WITH (fillfactor = 70);
+CREATE UNIQUE INDEX t_ident ON cv.t (id, n);
+ALTER TABLE cv.t ALTER n SET NOT NULL;
+ALTER TABLE cv.t REPLICA IDENTITY USING INDEX t_ident;
+ALTER TABLE cv.t CLUSTER ON t_pattern;
+ALTER INDEX cv.t_expr ALTER COLUMN 1 SET STATISTICS 77;
+ALTER TABLE cv.t ALTER COLUMN n SET STATISTICS 55;
+CREATE STATISTICS cv.t_stat ON id, n FROM cv.t;
+COMMENT ON TABLE cv.t IS 'a table';
+COMMENT ON COLUMN cv.t.n IS 'a column';
+COMMENT ON INDEX cv.t_expr IS 'an index';
+GRANT SELECT ON cv.t TO PUBLIC;
+GRANT UPDATE (n) ON cv.t TO PUBLIC;
+CREATE VIEW cv.v AS SELECT id, n FROM cv.t;
+CREATE RULE r AS ON INSERT TO cv.v DO INSTEAD NOTHING;
+CREATE FUNCTION cv.trig() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER trig BEFORE UPDATE ON cv.t FOR EACH ROW EXECUTE FUNCTION cv.trig();
+ALTER TABLE cv.t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY p ON cv.t USING (true);
+INSERT INTO cv.t (code, n, big) SELECT 'c' || (g % 50 + 1), g, repeat(md5(g::text), g % 300) FROM generate_series(1, 500) g;
+UPDATE cv.t SET n = n + 1 WHERE id % 3 = 0;
+DELETE FROM cv.t WHERE id % 7 = 0;
+ANALYZE cv.t;
+
+-- All that the catalogs say about the table and its indexes, but for the files.
+CREATE FUNCTION cv.all_of(rel regclass) RETURNS SETOF text LANGUAGE sql AS $$
+WITH rels AS (
+    SELECT rel::oid AS oid UNION SELECT indexrelid FROM pg_index WHERE indrelid = rel
+)
+SELECT 'class ' || (to_jsonb(c) - '{relfilenode,relam,relfrozenxid,relminmxid,relpages,reltuples,relallvisible,relallfrozen,reltoastrelid}'::text[])::text
+FROM pg_class c WHERE oid IN (SELECT oid FROM rels)
+UNION ALL SELECT 'attribute ' || to_jsonb(a)::text FROM pg_attribute a WHERE attrelid IN (SELECT oid FROM rels)
+UNION ALL SELECT 'index ' || pg_get_indexdef(indexrelid) || (to_jsonb(i) - 'indcheckxmin')::text FROM pg_index i WHERE indrelid = rel
+UNION ALL SELECT 'constraint ' || to_jsonb(k)::text FROM pg_constraint k WHERE conrelid = rel OR confrelid = rel
+UNION ALL SELECT 'trigger ' || to_jsonb(g)::text FROM pg_trigger g WHERE tgrelid = rel
+UNION ALL SELECT 'policy ' || to_jsonb(p)::text FROM pg_policy p WHERE polrelid = rel
+UNION ALL SELECT 'default ' || to_jsonb(d)::text FROM pg_attrdef d WHERE adrelid = rel
+UNION ALL SELECT 'extended statistics ' || to_jsonb(s)::text FROM pg_statistic_ext s WHERE stxrelid = rel
+UNION ALL SELECT 'column statistics ' || to_jsonb(s)::text FROM pg_stats s WHERE schemaname = 'cv' AND tablename IN (SELECT relname FROM pg_class WHERE oid IN (SELECT oid FROM rels))
+UNION ALL SELECT 'comment ' || to_jsonb(d)::text FROM pg_description d WHERE objoid IN (SELECT oid FROM rels) AND classoid = 'pg_class'::regclass
+UNION ALL SELECT 'dependency ' || to_jsonb(d)::text FROM pg_depend d
+    WHERE (objid IN (SELECT oid FROM rels) OR refobjid IN (SELECT oid FROM rels))
+      AND NOT (refclassid = 'pg_am'::regclass) AND classid <> 'pg_type'::regclass
+      AND NOT (classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_class WHERE oid = objid AND relkind = 't'))
+$$;
+CREATE TABLE cv.before_catalog AS SELECT * FROM cv.all_of('cv.t') AS x;
+CREATE TABLE cv.before_rows AS SELECT * FROM cv.t;
+CREATE FUNCTION cv.compare() RETURNS TABLE (what text, difference text) LANGUAGE sql AS $$
+    SELECT 'lost', x FROM (SELECT x FROM cv.before_catalog EXCEPT ALL SELECT cv.all_of('cv.t')) a
+    UNION ALL SELECT 'new', x FROM (SELECT cv.all_of('cv.t') AS x EXCEPT ALL SELECT x FROM cv.before_catalog) b
+    UNION ALL SELECT 'row lost', x::text FROM (TABLE cv.before_rows EXCEPT ALL TABLE cv.t) x
+    UNION ALL SELECT 'row new', x::text FROM (TABLE cv.t EXCEPT ALL TABLE cv.before_rows) x
+$$;
+SELECT count(*) > 60 AS many FROM cv.before_catalog;
+
+SELECT inplace.convert('cv.t');
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = 'cv.t'::regclass;
+SELECT * FROM cv.compare();
+SELECT * FROM inplace.check('cv.t');
+-- nothing to do
+SELECT inplace.convert('cv.t', 'inplace');
+SELECT inplace.convert('cv.t', 'heap');
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = 'cv.t'::regclass;
+SELECT * FROM cv.compare();
+
+-- the table that a foreign key refers to by a plain unique index
+SELECT inplace.convert('cv.parent');
+INSERT INTO cv.t (code) VALUES ('none');
+DELETE FROM cv.parent WHERE code = 'c3';
+SELECT * FROM inplace.check('cv.parent');
+
+-- an aborted conversion leaves the table as it was
+BEGIN;
+SELECT inplace.convert('cv.t');
+ROLLBACK;
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = 'cv.t'::regclass;
+SELECT * FROM cv.compare();
+
+-- partitions, of several levels; one is there already
+CREATE TABLE cv.part (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE cv.part_1 PARTITION OF cv.part FOR VALUES FROM (0) TO (10);
+CREATE TABLE cv.part_2 PARTITION OF cv.part FOR VALUES FROM (10) TO (20) PARTITION BY LIST (b);
+CREATE TABLE cv."part 2 1" PARTITION OF cv.part_2 FOR VALUES IN (1);
+CREATE TABLE cv.part_2_2 PARTITION OF cv.part_2 FOR VALUES IN (2) USING inplace;
+CREATE INDEX part_b ON cv.part (b);
+INSERT INTO cv.part SELECT g % 20, 1 + g % 2 FROM generate_series(1, 100) g;
+SELECT inplace.convert('cv.part');
+SELECT t.relid, a.amname FROM pg_partition_tree('cv.part') t JOIN pg_class c ON c.oid = t.relid LEFT JOIN pg_am a ON a.oid = c.relam WHERE t.isleaf ORDER BY 1;
+SELECT a, b, count(*) FROM cv.part WHERE b = 2 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 3;
+SELECT inplace.convert('cv.part');
+SELECT inplace.convert('cv.part', 'heap');
+
+-- materialized views, temporary and unlogged tables
+CREATE MATERIALIZED VIEW cv."M v" AS SELECT id, n FROM cv.t;
+CREATE UNIQUE INDEX ON cv."M v" (id);
+SELECT inplace.convert('cv."M v"');
+REFRESH MATERIALIZED VIEW CONCURRENTLY cv."M v";
+SELECT count(*) = (SELECT count(*) FROM cv.t) AS all_there FROM cv."M v";
+CREATE TEMP TABLE cv_temp AS SELECT 1 AS a;
+SELECT inplace.convert('cv_temp');
+CREATE UNLOGGED TABLE cv.unlogged AS SELECT 1 AS a;
+SELECT inplace.convert('cv.unlogged');
+SELECT relname, amname, relpersistence FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname IN ('M v', 'cv_temp', 'unlogged') ORDER BY 1;
+
+-- what cannot be
+SELECT inplace.convert('cv.t', 'no_such_method');
+\echo :LAST_ERROR_SQLSTATE
+SELECT inplace.convert('cv.v');
+\echo :LAST_ERROR_SQLSTATE
+SELECT inplace.convert('cv.t_expr');
+SELECT inplace.convert('pg_class');
+\echo :LAST_ERROR_SQLSTATE
+SELECT inplace.convert('inplace.undo_log');
+\echo :LAST_ERROR_SQLSTATE
+SELECT inplace.convert(0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT inplace.convert(NULL);
+CREATE TABLE cv.cat (a int) WITH (user_catalog_table = true);
+SELECT inplace.convert('cv.cat');
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM cv.t;
+FETCH 0 FROM c;
+SELECT inplace.convert('cv.t');
+ROLLBACK;
+CREATE ROLE regress_inplace_convert;
+GRANT USAGE ON SCHEMA cv, inplace TO regress_inplace_convert;
+SET ROLE regress_inplace_convert;
+SELECT inplace.convert('cv.t');
+\echo :LAST_ERROR_SQLSTATE
+RESET ROLE;
+CREATE TABLE cv.own AS SELECT 1 AS a;
+ALTER TABLE cv.own OWNER TO regress_inplace_convert;
+GRANT CREATE ON SCHEMA cv TO regress_inplace_convert;
+SET ROLE regress_inplace_convert;
+SELECT inplace.convert('cv.own');
+RESET ROLE;
+
+SET client_min_messages = warning;
+DROP SCHEMA cv CASCADE;
+DROP OWNED BY regress_inplace_convert;
+DROP ROLE regress_inplace_convert;
+RESET client_min_messages;
