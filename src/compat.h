@@ -149,6 +149,30 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	index_beginscan(table, index, snapshot, nkeys, norderbys)
 #endif
 
+/* RelationIsLogicallyLogged needs it up to 15 */
+#include "catalog/catalog.h"
+
+/* decoded changes: names, and what a tuple is held in, changed in 16 to 18 */
+#if PG_VERSION_NUM >= 160000
+#define ChangeLocator(change)	((change)->data.tp.rlocator)
+#else
+#define ChangeLocator(change)	((change)->data.tp.relnode)
+#endif
+#if PG_VERSION_NUM >= 170000
+#define DecodedTuple		HeapTuple
+#define DecodedHeapTuple(t) (t)
+#define AllocDecodedTuple(rb, len)	ReorderBufferAllocTupleBuf(rb, len)
+#else
+#define DecodedTuple		ReorderBufferTupleBuf *
+#define DecodedHeapTuple(t) (&(t)->tuple)
+#define AllocDecodedTuple(rb, len)	ReorderBufferGetTupleBuf(rb, len)
+#endif
+#if PG_VERSION_NUM >= 180000
+#define AllocDecodedChange(rb)	ReorderBufferAllocChange(rb)
+#else
+#define AllocDecodedChange(rb)	ReorderBufferGetChange(rb)
+#endif
+
 /* goes before the whole declaration */
 #if PG_VERSION_NUM >= 180000
 #define INPLACE_NORETURN	pg_noreturn

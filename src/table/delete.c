@@ -16,6 +16,7 @@
 #include "storage/predicate.h"
 #include "table/rowcheck.h"
 #include "undo/delta.h"
+#include "utils/relcache.h"
 #include "utils/snapmgr.h"
 #include "wal/wal.h"
 
@@ -186,6 +187,9 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	bool		compact;
 	bool		cut;			/* the way to older versions */
 	bool		conflict;		/* ... standbys must be told */
+	Bitmapset  *id_attrs = NULL;
+	LogicalChange lc;
+	bool		logical = false;
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -201,6 +205,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	off = ItemPointerGetOffsetNumber(&target.tid);
 	tmfd->traversed = false;
 	xid = GetCurrentTransactionId();
+	if (RelationIsLogicallyLogged(rel))
+		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
 	buffer = ReadBuffer(rel, blk);
 	page = BufferGetPage(buffer);
@@ -254,12 +260,13 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	CheckForSerializableConflictIn(rel, &read_version, blk);
 
 	tup = PageGetTupleAt(page, off);
-	if (tup->t_natts & IP_HASEXTERNAL)
+	if ((tup->t_natts & IP_HASEXTERNAL) || RelationIsLogicallyLogged(rel))
 	{
 		Size		itemlen = ItemIdGetLength(PageGetItemId(page, off));
 
 		gone = palloc(itemlen);
 		memcpy(gone, tup, itemlen);
+		logical = inplace_logical_prepare(&lc, rel, NULL, gone, id_attrs, true);
 	}
 
 	hdr = rc.base;
@@ -305,7 +312,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	UndoAppend(&ui, undo, undo_len);
 	if (RelationNeedsWAL(rel))
 		inplace_log_delete(rel, buffer, wal, wal_len, clear, &ui,
-						   compact ? NULL : undo, undo_len);
+						   compact ? NULL : undo, undo_len,
+						   logical ? &lc : NULL);
 	else
 		inplace_log_undo_alone(&ui, undo, undo_len);
 	END_CRIT_SECTION();
@@ -315,8 +323,11 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
 
-	if (gone)
+	if (gone && (gone->t_natts & IP_HASEXTERNAL))
 		inplace_toast_delete(rel, gone, false);
+	if (logical)
+		pfree(lc.tuples);
+	bms_free(id_attrs);
 	ReleaseBuffer(buffer);
 	inplace_row_wait_done(rel, &target.tid, LockTupleExclusive, have_tuple_lock);
 	pgstat_count_heap_delete(rel);

@@ -87,6 +87,13 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	Page		page;
 	bool		clear;
 	bool		init_page;
+	LogicalChange lc;
+	bool		logical;
+
+	logical = !(options & TABLE_INSERT_NO_LOGICAL) &&
+		inplace_logical_prepare(&lc, rel, tup, NULL, NULL, false);
+	if (logical && (tup->t_infomask & IP_SPECULATIVE))
+		lc.what |= XLIP_LOGICAL_SPECULATIVE;
 
 	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
 							   &vmbuffer, NULL);
@@ -109,12 +116,14 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 		visibilitymap_clear(rel, *blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
 	}
 	MarkBufferDirty(buffer);
-	inplace_log_insert(rel, buffer, *off, init_page, clear);
+	inplace_log_insert(rel, buffer, *off, init_page, clear, logical ? &lc : NULL);
 	END_CRIT_SECTION();
 
 	UnlockReleaseBuffer(buffer);
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
+	if (logical)
+		pfree(lc.tuples);
 }
 
 void
@@ -170,7 +179,8 @@ inplace_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
 /*
  * A speculative insertion is over.  If it succeeded the row becomes an ordinary
  * one, with the command id in place of the token; neither is in the WAL, for
- * nobody needs them after a crash.  Otherwise it is dead at once.
+ * nobody needs them after a crash (only decoders are told that it is over).
+ * Otherwise it is dead at once.
  */
 void
 inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
@@ -217,6 +227,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 			inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,
 							  NULL, 0, NULL, 0);
 	}
+	inplace_log_speculative_end(rel, succeeded);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
 
@@ -243,6 +254,9 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 	Size		save_free;
 	int			done = 0;
 	Buffer		vmbuffer = InvalidBuffer;
+	bool		logical;
+	StringInfoData rows;		/* for logical decoding */
+	Size	   *starts = NULL;	/* and where each row begins there */
 
 	InplaceRequirePreload();
 	xid = GetCurrentTransactionId();
@@ -258,6 +272,20 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		set_fresh_header(tups[i], xid, cid, options);
 	}
 
+	logical = !(options & TABLE_INSERT_NO_LOGICAL) &&
+		RelationIsLogicallyLogged(rel);
+	if (logical)
+	{
+		initStringInfo(&rows);
+		starts = palloc((nslots + 1) * sizeof(Size));
+		for (int i = 0; i < nslots; i++)
+		{
+			starts[i] = rows.len;
+			inplace_logical_append_new(&rows, rel, tups[i]);
+		}
+		starts[nslots] = rows.len;
+	}
+
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	while (done < nslots)
@@ -268,6 +296,7 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		int			n = 0;
 		bool		clear;
 		bool		init_page;
+		LogicalChange lc;
 
 		CHECK_FOR_INTERRUPTS();
 		buffer = GetBufferForTuple(rel, PageSpaceFor(tups[done], lens[done]),
@@ -301,7 +330,16 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 			visibilitymap_clear(rel, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
 		}
 		MarkBufferDirty(buffer);
-		inplace_log_multi_insert(rel, buffer, offs, n, init_page, clear, scratch);
+		if (logical)
+		{
+			lc.what = XLIP_LOGICAL_NEW;
+			if (done + n < nslots)
+				lc.what |= XLIP_LOGICAL_MORE;
+			lc.tuples = rows.data + starts[done];
+			lc.len = starts[done + n] - starts[done];
+		}
+		inplace_log_multi_insert(rel, buffer, offs, n, init_page, clear, scratch,
+								 logical ? &lc : NULL);
 		END_CRIT_SECTION();
 		UnlockReleaseBuffer(buffer);
 
@@ -318,6 +356,11 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 	pfree(lens);
 	pfree(offs);
 	pfree(scratch);
+	if (logical)
+	{
+		pfree(rows.data);
+		pfree(starts);
+	}
 
 	pgstat_count_heap_insert(rel, nslots);
 }

@@ -59,6 +59,8 @@ typedef struct UpdateState
 	Buffer		newvm;
 	OffsetNumber newoff;
 	bool		searched;		/* newbuf and newvm have pins of their own */
+	LogicalChange lc;			/* for logical decoding, */
+	bool		logical;		/* if need be */
 	/* undo records of the change: the change's own, then of locks kept */
 	char		undo[UNDO_MAX_RECORD + 2 * UNDO_LOCK_RECORD_SIZE];
 	char		payload[BLCKSZ * 2];
@@ -288,7 +290,8 @@ update_in_place(UpdateState *us)
 	UndoAppend(&ui, us->undo, undo_len);
 	if (RelationNeedsWAL(rel))
 		inplace_log_update(rel, us->buffer, us->wal, wal_len, clear, &ui,
-						   compact ? NULL : us->undo, undo_len);
+						   compact ? NULL : us->undo, undo_len,
+						   us->logical ? &us->lc : NULL);
 	else if (ui.needs_wal)
 		inplace_log_undo_alone(&ui, us->undo, undo_len);
 	END_CRIT_SECTION();
@@ -408,7 +411,8 @@ update_by_move(UpdateState *us)
 		MarkBufferDirty(us->newbuf);
 	UndoAppend(&ui, us->undo, p - us->undo);
 	inplace_log_move(rel, us->buffer, us->off, us->newbuf, us->newoff,
-					 init_page, clear, &ui, us->undo, p - us->undo);
+					 init_page, clear, &ui, us->undo, p - us->undo,
+					 us->logical ? &us->lc : NULL);
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);
@@ -482,6 +486,24 @@ copy_current(UpdateState *us)
 }
 
 /*
+ * What logical decoding needs of the update.
+ */
+static void
+prepare_logical(UpdateState *us, const Bitmapset *id_attrs)
+{
+	InplaceTupleHeader old;
+
+	us->logical = false;
+	if (!RelationIsLogicallyLogged(us->rel))
+		return;
+	old = copy_current(us);
+	us->logical = inplace_logical_prepare(&us->lc, us->rel, us->newtup, old,
+										  id_attrs,
+										  inplace_diff_overlaps(&us->diff, id_attrs));
+	pfree(old);
+}
+
+/*
  * The whole update; result TM_Ok with *in_place told, or what stands in the
  * way.
  */
@@ -497,6 +519,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	Bitmapset  *index_attrs;
 	Bitmapset  *summary_attrs = NULL;
 	Bitmapset  *key_attrs;
+	Bitmapset  *id_attrs = NULL;
 	InplaceTupleHeader oldcopy = NULL;	/* what newtup was toasted against */
 	InplaceTupleHeaderData oldcopy_hdr;
 	bool		needs_toast;
@@ -508,6 +531,8 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
 #endif
 	key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
+	if (RelationIsLogicallyLogged(rel))
+		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
 	form_row(us, slot, NULL);
 	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
@@ -628,6 +653,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		bms_free(index_attrs);
 		bms_free(summary_attrs);
 		bms_free(key_attrs);
+		bms_free(id_attrs);
 		return result;
 	}
 
@@ -638,10 +664,13 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		CheckForSerializableConflictIn(rel, &version, us->blk);
 	}
 
+	prepare_logical(us, id_attrs);
 	if (*in_place)
 		update_in_place(us);
 	else
 		update_by_move(us);
+	if (us->logical)
+		pfree(us->lc.tuples);
 	finish_slot(us, slot, *in_place);
 
 	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
@@ -669,6 +698,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	bms_free(index_attrs);
 	bms_free(summary_attrs);
 	bms_free(key_attrs);
+	bms_free(id_attrs);
 	return TM_Ok;
 }
 

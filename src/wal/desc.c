@@ -206,6 +206,8 @@ inplace_identify(uint8 info)
 			return "PUSH";
 		case XLOG_IP_UNDO:
 			return "UNDO";
+		case XLOG_IP_LOGICAL:
+			return "LOGICAL";
 		case XLOG_IP_PRUNE:
 			return "PRUNE";
 		case XLOG_IP_VACUUM:

@@ -30,6 +30,22 @@ register_undo(UndoInsert *ui, uint8 block_id, const uint16 *undo_off,
 	}
 }
 
+/* main data: the flags, and what logical decoding needs; both must stay */
+static void
+register_main(uint8 *flags, const LogicalChange *lc)
+{
+	if (lc)
+		*flags |= XLIP_LOGICAL;
+	if (*flags)
+		XLogRegisterData((char *) flags, 1);
+	if (lc)
+	{
+		XLogRegisterData((char *) &lc->what, 1);
+		if (lc->len > 0)
+			XLogRegisterData(lc->tuples, lc->len);
+	}
+}
+
 void
 inplace_log_undo_alone(UndoInsert *ui, const char *undo, Size undo_len)
 {
@@ -57,12 +73,12 @@ finish(uint8 info, Buffer buf, Buffer buf2, UndoInsert *ui)
 
 void
 inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
-				   bool init_page, bool clear)
+				   bool init_page, bool clear, const LogicalChange *lc)
 {
 	Page		page = BufferGetPage(buffer);
 	ItemId		lp = PageGetItemId(page, off);
 	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
-	uint8		flags = XLIP_CLEAR_VISIBLE;
+	uint8		flags = clear ? XLIP_CLEAR_VISIBLE : 0;
 	char		head[5];
 
 	if (!RelationNeedsWAL(rel))
@@ -73,8 +89,7 @@ inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
 	memcpy(head + 3, &tup->t_natts, 2);
 
 	XLogBeginInsert();
-	if (clear)
-		XLogRegisterData((char *) &flags, 1);
+	register_main(&flags, lc);
 	XLogRegisterBuffer(0, buffer,
 					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
 	XLogRegisterBufData(0, head, sizeof(head));
@@ -86,10 +101,11 @@ inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
 
 void
 inplace_log_multi_insert(Relation rel, Buffer buffer, const OffsetNumber *offs,
-						 int n, bool init_page, bool clear, char *scratch)
+						 int n, bool init_page, bool clear, char *scratch,
+						 const LogicalChange *lc)
 {
 	Page		page = BufferGetPage(buffer);
-	uint8		flags = XLIP_CLEAR_VISIBLE;
+	uint8		flags = clear ? XLIP_CLEAR_VISIBLE : 0;
 	char	   *p = scratch;
 	uint16		count = n;
 
@@ -114,8 +130,7 @@ inplace_log_multi_insert(Relation rel, Buffer buffer, const OffsetNumber *offs,
 	}
 
 	XLogBeginInsert();
-	if (clear)
-		XLogRegisterData((char *) &flags, 1);
+	register_main(&flags, lc);
 	XLogRegisterBuffer(0, buffer,
 					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
 	XLogRegisterBufData(0, scratch, p - scratch);
@@ -193,7 +208,8 @@ inplace_log_replace(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 void
 inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 				 Buffer newbuf, OffsetNumber newoff, bool init_page,
-				 uint8 clear, UndoInsert *ui, const char *undo, Size undo_len)
+				 uint8 clear, UndoInsert *ui, const char *undo, Size undo_len,
+				 const LogicalChange *lc)
 {
 	Page		oldpage = BufferGetPage(oldbuf);
 	Page		newpage = BufferGetPage(newbuf);
@@ -208,8 +224,7 @@ inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 	}
 
 	XLogBeginInsert();
-	if (clear)
-		XLogRegisterData((char *) &clear, 1);
+	register_main(&clear, lc);
 	XLogRegisterBuffer(0, newbuf,
 					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
 	XLogRegisterBufData(0, (char *) &same, sizeof(same));
@@ -234,14 +249,14 @@ inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 /* UPDATE and DELETE: their data are kept, for redo of the undo page */
 static void
 log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
-		   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+		   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
+		   const LogicalChange *lc)
 {
-	uint8		flags = XLIP_CLEAR_VISIBLE;
+	uint8		flags = clear ? XLIP_CLEAR_VISIBLE : 0;
 	uint16		undo_off = UndoPtrOffset(ui->ptr);
 
 	XLogBeginInsert();
-	if (clear)
-		XLogRegisterData((char *) &flags, 1);
+	register_main(&flags, lc);
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_KEEP_DATA);
 	XLogRegisterBufData(0, (char *) data, len);
 	register_undo(ui, 1, &undo_off, undo, undo_len);
@@ -251,14 +266,16 @@ log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
 
 void
 inplace_log_update(Relation rel, Buffer buffer, const char *data, Size len,
-				   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+				   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
+				   const LogicalChange *lc)
 {
-	log_change(rel, buffer, XLOG_IP_UPDATE, data, len, clear, ui, undo, undo_len);
+	log_change(rel, buffer, XLOG_IP_UPDATE, data, len, clear, ui, undo, undo_len, lc);
 }
 
 void
 inplace_log_delete(Relation rel, Buffer buffer, const char *data, Size len,
-				   bool clear, UndoInsert *ui, const char *undo, Size undo_len)
+				   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
+				   const LogicalChange *lc)
 {
-	log_change(rel, buffer, XLOG_IP_DELETE, data, len, clear, ui, undo, undo_len);
+	log_change(rel, buffer, XLOG_IP_DELETE, data, len, clear, ui, undo, undo_len, lc);
 }

@@ -675,6 +675,9 @@ inplace_redo(XLogReaderState *record)
 		case XLOG_IP_UNDO:
 			redo_undo(record, 0);
 			break;
+		case XLOG_IP_LOGICAL:
+			/* nothing on any page */
+			break;
 		case XLOG_IP_PRUNE:
 			inplace_redo_prune(record);
 			break;

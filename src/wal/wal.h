@@ -38,6 +38,7 @@
 #define XLOG_IP_PUSH			0xD0	/* raw version pushed by a rewrite */
 #define XLOG_IP_UNDO			0xE0	/* undo of a table without WAL; block 0 is
 									 * the undo page */
+#define XLOG_IP_LOGICAL			0xF0	/* for logical decoding only */
 
 /*
  * Main data of INSERT, MULTI_INSERT, UPDATE, DELETE, MOVE, LOCK, HEADER,
@@ -47,6 +48,37 @@
 #define XLIP_CLEAR_VISIBLE		0x01	/* clear the map bits of block 0 */
 #define XLIP_CLEAR_VISIBLE_OLD	0x02	/* MOVE: of block 2 */
 #define XLIP_CLEAR_FROZEN		0x04	/* LOCK, HEADER: clear all-frozen only */
+#define XLIP_LOGICAL			0x08	/* what follows is for logical decoding */
+
+/*
+ * With XLIP_LOGICAL (INSERT, MULTI_INSERT, UPDATE, DELETE, MOVE) main data go
+ * on with a byte of these, then the heap tuples it announces, the new row or
+ * rows first: each uint32 length of what follows, xl_heap_header, null bitmap
+ * and data.
+ */
+#define XLIP_LOGICAL_NEW		0x01
+#define XLIP_LOGICAL_OLD		0x02	/* the whole old row */
+#define XLIP_LOGICAL_KEY		0x04	/* its key columns, others null */
+#define XLIP_LOGICAL_SPECULATIVE 0x08	/* INSERT: an XLOG_IP_LOGICAL follows */
+#define XLIP_LOGICAL_MORE		0x10	/* MULTI_INSERT: of several records, not
+										 * the last */
+
+/* XLOG_IP_LOGICAL: the end of a speculative insertion.  No block. */
+typedef struct xl_ip_logical
+{
+	RelFileLocator locator;
+	uint8		confirm;		/* the row is there; 0: it has been withdrawn */
+} xl_ip_logical;
+
+#define SizeOfIpLogical	(offsetof(xl_ip_logical, confirm) + sizeof(uint8))
+
+/* that part of a record, before it is written */
+typedef struct LogicalChange
+{
+	uint8		what;			/* XLIP_LOGICAL_* */
+	char	   *tuples;
+	Size		len;
+} LogicalChange;
 
 /*
  * Block data of an undo page (block 1; 0 for XLOG_IP_UNDO): uint16 offset in
@@ -166,6 +198,19 @@ struct XLogRecordBuffer;
 extern void inplace_decode(struct LogicalDecodingContext *ctx,
 						   struct XLogRecordBuffer *buf);
 
+/*
+ * logical.c.  inplace_logical_prepare: false if the table is not logically
+ * logged.  Either row may be NULL; both MAXALIGNed.  key: replica identity
+ * columns, as RelationGetIndexAttrBitmap gives them.
+ */
+extern bool inplace_logical_prepare(LogicalChange *lc, Relation rel,
+									InplaceTupleHeader newtup,
+									InplaceTupleHeader oldtup,
+									const Bitmapset *key, bool key_required);
+extern void inplace_logical_append_new(StringInfo buf, Relation rel,
+									   InplaceTupleHeader tup);
+extern void inplace_log_speculative_end(Relation rel, bool succeeded);
+
 /* log.c: one function a record; all are called inside the critical section
  * with the buffers locked and the changes made, and set the pages' LSNs. */
 extern void inplace_log_prune(Relation rel, Buffer buffer,
@@ -188,12 +233,15 @@ extern void inplace_log_discard(Oid dboid, TransactionId horizon);
 /*
  * log.c: these take the undo that goes with the change (ui NULL: none); they
  * set the LSNs of all pages, the undo page's too.  clear: XLIP_CLEAR_*.
+ * lc: for logical decoding, or NULL.
  */
 extern void inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
-							   bool init_page, bool clear);
+							   bool init_page, bool clear,
+							   const LogicalChange *lc);
 extern void inplace_log_multi_insert(Relation rel, Buffer buffer,
 									 const OffsetNumber *offs, int n,
-									 bool init_page, bool clear, char *scratch);
+									 bool init_page, bool clear, char *scratch,
+									 const LogicalChange *lc);
 /* room for the scratch buffer of the function above */
 #define MULTI_INSERT_SCRATCH (2 * BLCKSZ)
 
@@ -205,7 +253,7 @@ extern void inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
 extern void inplace_log_delete(Relation rel, Buffer buffer, const char *data,
 							   Size len, bool clear, UndoInsert *ui,
 							   const char *undo /* NULL if compact */,
-							   Size undo_len);
+							   Size undo_len, const LogicalChange *lc);
 /* info is XLOG_IP_RESTORE or XLOG_IP_PUSH */
 extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,
 								OffsetNumber off, InplaceTupleHeader tup,
@@ -214,12 +262,13 @@ extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,
 extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 							 Buffer newbuf, OffsetNumber newoff,
 							 bool init_page, uint8 clear, UndoInsert *ui,
-							 const char *undo, Size undo_len);
+							 const char *undo, Size undo_len,
+							 const LogicalChange *lc);
 /* compact and compact_len, or the header and forward delta, as in the above */
 extern void inplace_log_update(Relation rel, Buffer buffer, const char *data,
 							   Size len, bool clear, UndoInsert *ui,
 							   const char *undo /* NULL if compact */,
-							   Size undo_len);
+							   Size undo_len, const LogicalChange *lc);
 
 /*
  * The page changes themselves, shared by do and redo (redo.c).

@@ -1,0 +1,188 @@
+/*-------------------------------------------------------------------------
+ *
+ * logical.c
+ *	  What logical decoding needs of a change, beside what redo needs.
+ *
+ * A decoder has neither the page nor, while it reads WAL, the catalog: it must
+ * find whole rows in the record, as heap tuples.  So with wal_level = logical
+ * a change's record also carries the new row, and as much of the old one as
+ * the table's replica identity asks for.  Other records stay as they are.
+ *
+ * All this is done outside critical sections.  Values of the new row that are
+ * in the TOAST table stay there (the decoder has seen their chunks, or they
+ * have not changed); those of the old row are fetched, for they may be gone by
+ * the time that somebody decodes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/heapam_xlog.h"
+#include "access/heaptoast.h"
+#include "access/toast_internals.h"
+#include "catalog/pg_type.h"
+#include "table/table.h"
+#include "utils/relcache.h"
+#include "wal/wal.h"
+
+/* all attributes of a row, those that it does not have from the catalog */
+static void
+deform_row(TupleDesc desc, InplaceTupleHeader tup, Datum *values, bool *isnull)
+{
+	uint32		off = HdrSize(tup);
+	int			got;
+
+	got = inplace_deform(desc, tup, 0, &off, desc->natts, values, isnull,
+						 CurrentMemoryContext);
+	for (; got < desc->natts; got++)
+		values[got] = getmissingattr(desc, got + 1, &isnull[got]);
+}
+
+/*
+ * Blanks that rows are stored without can make a heap tuple larger than one
+ * can be; compressed they take no space to speak of.
+ */
+static void
+compress_blanks(TupleDesc desc, Datum *values, const bool *isnull)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		Datum		compressed;
+
+		if (isnull[i] || att->atttypid != BPCHAROID ||
+			att->attstorage == TYPSTORAGE_PLAIN ||
+			!VARATT_IS_4B_U(DatumGetPointer(values[i])))
+			continue;
+		compressed = toast_compress_datum(values[i], TOAST_PGLZ_COMPRESSION);
+		if (DatumGetPointer(compressed) != NULL)
+			values[i] = compressed;
+	}
+}
+
+/* length (4 bytes), xl_heap_header, null bitmap and data */
+static void
+append_heap_tuple(StringInfo buf, HeapTuple htup)
+{
+	xl_heap_header hdr;
+	uint32		len = SizeOfHeapHeader + htup->t_len - SizeofHeapTupleHeader;
+
+	hdr.t_infomask2 = htup->t_data->t_infomask2;
+	hdr.t_infomask = htup->t_data->t_infomask;
+	hdr.t_hoff = htup->t_data->t_hoff;
+	appendBinaryStringInfo(buf, (char *) &len, sizeof(len));
+	appendBinaryStringInfo(buf, (char *) &hdr, SizeOfHeapHeader);
+	appendBinaryStringInfo(buf, (char *) htup->t_data + SizeofHeapTupleHeader,
+						   htup->t_len - SizeofHeapTupleHeader);
+}
+
+void
+inplace_logical_append_new(StringInfo buf, Relation rel, InplaceTupleHeader tup)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	Datum	   *values = palloc(desc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(desc->natts * sizeof(bool));
+	HeapTuple	htup;
+
+	deform_row(desc, tup, values, isnull);
+	if (heap_compute_data_size(desc, values, isnull) > TOAST_TUPLE_THRESHOLD)
+		compress_blanks(desc, values, isnull);
+	htup = heap_form_tuple(desc, values, isnull);
+	append_heap_tuple(buf, htup);
+	heap_freetuple(htup);
+	pfree(values);
+	pfree(isnull);
+}
+
+/*
+ * The old row, or its key, if the replica identity asks for it.  key_required
+ * is false for an update that leaves the key as it is: then the key is
+ * in the new row, unless it is in the TOAST table.
+ */
+static uint8
+append_old(StringInfo buf, Relation rel, InplaceTupleHeader tup,
+		   const Bitmapset *key, bool key_required)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	bool		full = rel->rd_rel->relreplident == REPLICA_IDENTITY_FULL;
+	Datum	   *values;
+	bool	   *isnull;
+	HeapTuple	htup;
+
+	if (rel->rd_rel->relreplident == REPLICA_IDENTITY_NOTHING ||
+		(!full && bms_is_empty(key)))
+		return 0;
+
+	values = palloc(desc->natts * sizeof(Datum));
+	isnull = palloc(desc->natts * sizeof(bool));
+	deform_row(desc, tup, values, isnull);
+	for (int i = 0; i < desc->natts && !full; i++)
+	{
+		if (!bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, key))
+			isnull[i] = true;
+		else if (!isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
+				 VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			key_required = true;
+	}
+	if (!full && !key_required)
+	{
+		pfree(values);
+		pfree(isnull);
+		return 0;
+	}
+
+	htup = heap_form_tuple(desc, values, isnull);
+	if (HeapTupleHasExternal(htup))
+	{
+		HeapTuple	flat = toast_flatten_tuple(htup, desc);
+
+		heap_freetuple(htup);
+		htup = flat;
+	}
+	append_heap_tuple(buf, htup);
+	heap_freetuple(htup);
+	pfree(values);
+	pfree(isnull);
+	return full ? XLIP_LOGICAL_OLD : XLIP_LOGICAL_KEY;
+}
+
+bool
+inplace_logical_prepare(LogicalChange *lc, Relation rel,
+						InplaceTupleHeader newtup, InplaceTupleHeader oldtup,
+						const Bitmapset *key, bool key_required)
+{
+	StringInfoData buf;
+
+	if (!RelationIsLogicallyLogged(rel))
+		return false;
+	initStringInfo(&buf);
+	lc->what = 0;
+	if (newtup)
+	{
+		inplace_logical_append_new(&buf, rel, newtup);
+		lc->what |= XLIP_LOGICAL_NEW;
+	}
+	if (oldtup)
+		lc->what |= append_old(&buf, rel, oldtup, key, key_required);
+	lc->tuples = buf.data;
+	lc->len = buf.len;
+	return true;
+}
+
+/*
+ * Tell decoders how a speculative insertion ended; nothing is to be replayed.
+ */
+void
+inplace_log_speculative_end(Relation rel, bool succeeded)
+{
+	xl_ip_logical rec;
+
+	if (!RelationIsLogicallyLogged(rel))
+		return;
+	rec.locator = RelLocator(rel);
+	rec.confirm = succeeded;
+	XLogBeginInsert();
+	XLogRegisterData((char *) &rec, SizeOfIpLogical);
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	(void) XLogInsert(RM_INPLACE_ID, XLOG_IP_LOGICAL);
+}
