@@ -1,4 +1,4 @@
-"""What ./demo and bench/figures share: a server, pgbench on it, and samples of
+"""What ./demo is made of: a server, pgbench on it, and samples of
 sizes while it runs.  Needs psycopg2 and the pgbench of the server."""
 
 import re

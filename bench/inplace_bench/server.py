@@ -1,0 +1,209 @@
+"""A server, reached by a connection string, and the databases that we make there.
+
+A database is dropped, or used, only if it has the comment that we gave it when we
+made it (or the user said --i-know): see database()."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import make_dsn, parse_dsn
+
+MARK = "made by bench/run of inplace; may be dropped"
+
+# What is recorded with each result: whatever changes how fast a server is.
+SETTINGS = (
+    "autovacuum_naptime", "autovacuum_vacuum_cost_delay", "bgwriter_lru_maxpages",
+    "checkpoint_completion_target", "checkpoint_timeout", "debug_assertions", "fsync",
+    "full_page_writes", "huge_pages", "io_method", "jit", "maintenance_work_mem",
+    "max_parallel_maintenance_workers", "max_parallel_workers_per_gather", "max_wal_size",
+    "shared_buffers", "shared_preload_libraries", "synchronous_commit", "wal_buffers",
+    "wal_compression", "wal_level", "work_mem", "data_checksums", "block_size",
+)
+
+
+def say(text: str) -> None:
+    print(time.strftime("[%H:%M:%S] ") + text, file=sys.stderr, flush=True)
+
+
+class Refused(Exception):
+    """Something that must not be done, or cannot; the text says what."""
+
+
+class Database:
+    """A database and how to reach it; statements in transactions of their own."""
+
+    def __init__(self, server: "Server", name: str, method: str):
+        self.server = server
+        self.name = name
+        self.method = method
+
+    def connect(self, autocommit: bool = True) -> Any:
+        conn = psycopg2.connect(self.server.dsn_of(self.name))
+        conn.autocommit = autocommit
+        return conn
+
+    def row(self, query: str, *args: Any) -> Any:
+        """The first row, or None."""
+        conn = self.connect()
+        try:
+            with conn.cursor() as cur:
+                cur.execute(query, args or None)
+                return cur.fetchone() if cur.description else None
+        finally:
+            conn.close()
+
+    def value(self, query: str, *args: Any) -> Any:
+        row = self.row(query, *args)
+        return row[0] if row else None
+
+    def rows(self, query: str, *args: Any) -> list[tuple]:
+        conn = self.connect()
+        try:
+            with conn.cursor() as cur:
+                cur.execute(query, args or None)
+                return cur.fetchall()
+        finally:
+            conn.close()
+
+    def run(self, *statements: str) -> None:
+        """Runs statements one after the other in one session."""
+        conn = self.connect()
+        try:
+            with conn.cursor() as cur:
+                for s in statements:
+                    cur.execute(s)
+        finally:
+            conn.close()
+
+    def has_index_method(self, name: str) -> bool:
+        return bool(self.value("SELECT count(*) FROM pg_am WHERE amname = %s AND amtype = 'i'", name))
+
+    def has_relation(self, name: str) -> bool:
+        return self.value("SELECT to_regclass(%s) IS NOT NULL", name)
+
+
+class Server:
+    def __init__(self, dsn: str, bindir: str | None, private: bool, i_know: bool):
+        self.dsn = dsn
+        self.bindir = bindir
+        self.private = private      # may its settings be changed?
+        self.i_know = i_know
+        self.made: set[str] = set()
+
+    def dsn_of(self, database: str) -> str:
+        return make_dsn(self.dsn, dbname=database, application_name="inplace_bench")
+
+    @property
+    def maintenance(self) -> Database:
+        return Database(self, parse_dsn(self.dsn).get("dbname", "postgres"), "heap")
+
+    # ------------------------------------------------------------- databases
+
+    def database(self, name: str, method: str, settings: dict[str, str]) -> Database:
+        """A fresh database whose tables are of the method."""
+        self.drop(name)
+        main = self.maintenance
+        main.run(f'CREATE DATABASE "{name}" TEMPLATE template0')
+        self.made.add(name)
+        main.run(f"COMMENT ON DATABASE \"{name}\" IS '{MARK}'")
+        db = Database(self, name, method)
+        self._extension(db, method)
+        main.run(f'ALTER DATABASE "{name}" SET default_table_access_method = \'{method}\'')
+        for setting, value in settings.items():
+            main.run(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'")
+        if db.value("SHOW default_table_access_method") != method:
+            raise Refused(f"default_table_access_method does not become '{method}'")
+        return db
+
+    def _extension(self, db: Database, method: str) -> None:
+        """The method, from the extension of its name, where it is not built in."""
+        exists = "SELECT count(*) FROM pg_am WHERE amname = %s AND amtype = 't'"
+        if db.value(exists, method):
+            return
+        if not db.value("SELECT count(*) FROM pg_available_extensions WHERE name = %s", method):
+            raise Refused(f"this server has no table access method '{method}', and no extension"
+                          " of that name")
+        db.run(f'CREATE EXTENSION "{method}"')
+        if not db.value(exists, method):
+            raise Refused(f"extension '{method}' has no table access method of its name")
+
+    def drop(self, name: str) -> None:
+        row = self.maintenance.row(
+            "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = %s", name)
+        if row is None:
+            return
+        if row[0] != MARK and not self.i_know:
+            raise Refused(f"database '{name}' exists and was not made by bench/run;"
+                          " --i-know drops it all the same")
+        self.maintenance.run(f'DROP DATABASE "{name}" WITH (FORCE)')
+        self.made.discard(name)
+
+    def drop_made(self) -> None:
+        for name in sorted(self.made):
+            self.drop(name)
+
+    # -------------------------------------------------------------- programs
+
+    def command(self, program: str, *args: str) -> list[str]:
+        return [os.path.join(self.bindir, program) if self.bindir else program, *args]
+
+    def pgbench(self, db: Database, *args: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            self.command("pgbench", *args, self.dsn_of(db.name)), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    # ----------------------------------------------------------------- facts
+
+    def set_system(self, **settings: str | None) -> None:
+        """ALTER SYSTEM, on a private server only; None resets."""
+        if not self.private:
+            raise Refused("settings are changed on a private server only")
+        for name, value in settings.items():
+            self.maintenance.run(f"ALTER SYSTEM RESET {name}" if value is None
+                                 else f"ALTER SYSTEM SET {name} = '{value}'")
+        self.maintenance.run("SELECT pg_reload_conf()")
+        time.sleep(0.3)
+
+    def version_num(self) -> int:
+        return int(self.maintenance.value("SHOW server_version_num"))
+
+    def facts(self) -> dict[str, Any]:
+        main = self.maintenance
+        return {
+            "server": main.value("SELECT version()"),
+            "private": self.private,
+            "settings": dict(main.rows(
+                "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)"
+                " OR name LIKE 'inplace.%%' ORDER BY name", list(SETTINGS))),
+            "machine": machine(),
+            "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        }
+
+
+def _first(path: str, key: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                if line.startswith(key):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return None
+
+
+def machine() -> dict[str, Any]:
+    """The machine that this runs on (and the server, if it is private).  No host name."""
+    return {
+        "cpu": _first("/proc/cpuinfo", "model name") or platform.machine(),
+        "cpus": os.cpu_count(),
+        "memory": _first("/proc/meminfo", "MemTotal"),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "load": round(os.getloadavg()[0], 2),
+    }

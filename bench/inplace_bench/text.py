@@ -1,0 +1,90 @@
+"""The results as text: in the terminal, and as a table in Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MAIN = {"tps", "seconds", "wal_total_per_tx", "table_growth", "index_growth", "undo_peak"}
+
+
+def number(v: float | None) -> str:
+    if v is None:
+        return "-"
+    if v == int(v) and abs(v) < 1e15:
+        return f"{int(v)}"
+    return f"{v:.0f}" if abs(v) >= 1000 else f"{v:.3g}" if abs(v) < 100 else f"{v:.1f}"
+
+
+def _spread(s: dict[str, Any] | None) -> str:
+    if s is None:
+        return "-"
+    if s["min"] == s["max"]:
+        return number(s["median"])
+    return f"{number(s['median'])} ({number(s['min'])}..{number(s['max'])})"
+
+
+def _target(result: dict[str, Any], metric: str) -> str:
+    got = [f"{t['text']} {'unknown' if t['met'] is None else 'met' if t['met'] else 'NOT MET'}"
+           for t in result["targets"] if t["metric"] == metric]
+    return ", ".join(got)
+
+
+def rows(result: dict[str, Any]) -> list[list[str]]:
+    """[measure, value of each variant..., ratio, better, target]"""
+    got = []
+    for s in result["summary"]:
+        unit = f", {s['unit']}" if s["unit"] else ""
+        got.append([s["label"] + unit, *[_spread(s["values"].get(v)) for v in result["variants"]],
+                    "-" if s["ratio"] is None else f"{s['ratio']:.2f}",
+                    s["better"] or "", _target(result, s["metric"])])
+    return got
+
+
+def terminal(document: dict[str, Any]) -> str:
+    lines = []
+    for name, result in document["workloads"].items():
+        head = [name, *result["variants"], f"inplace/{document['against']}", "better", "target"]
+        table = [head, *rows(result)]
+        width = [max(len(r[i]) for r in table) for i in range(len(head))]
+        lines.append("")
+        for i, r in enumerate(table):
+            lines.append("  ".join([r[0].ljust(width[0]), *[c.rjust(w) for c, w in
+                                    zip(r[1:-2], width[1:-2])], r[-2].ljust(width[-2]), r[-1]]).rstrip())
+            if i == 0:
+                lines.append("-" * len(lines[-1]))
+        if not result["answers_equal"]:
+            lines.append("THE ANSWERS DIFFER")
+    return "\n".join(lines)
+
+
+def how(document: dict[str, Any]) -> str:
+    f, p = document["facts"], document["params"]
+    m = f["machine"]
+    return (f"{f['server'].split(' on ')[0]}; {m['cpu']}, {m['cpus']} CPUs, {m['memory']}, {m['kernel']}; "
+            f"scale {p['scale']}, {p['clients']} clients, {p['rounds']} interleaved rounds of "
+            f"{p['seconds']} s; synchronous_commit {f['settings'].get('synchronous_commit')}, "
+            f"shared_buffers {f['settings'].get('shared_buffers')}; {f['time']}; medians (min..max).")
+
+
+def markdown(document: dict[str, Any], everything: bool = False) -> str:
+    other = document["against"]
+    lines = [how(document), "", f"| workload | what | {other} | inplace | ratio | target | |",
+             "| --- | --- | ---: | ---: | ---: | --- | --- |"]
+    for name, result in document["workloads"].items():
+        with_target = {t["metric"] for t in result["targets"]}
+        first = True
+        for s in result["summary"]:
+            if not everything and s["metric"] not in MAIN | with_target:
+                continue
+            target = [t for t in result["targets"] if t["metric"] == s["metric"]]
+            cells = [f"`{name}`" if first else "", s["label"] + (f", {s['unit']}" if s["unit"] else ""),
+                     _spread(s["values"].get(other)), _spread(s["values"].get("inplace")),
+                     "" if s["ratio"] is None else f"{s['ratio']:.2f}",
+                     ", ".join(t["text"] for t in target),
+                     ", ".join("?" if t["met"] is None else "met" if t["met"] else "**not met**"
+                               for t in target)]
+            lines.append("| " + " | ".join(cells) + " |")
+            first = False
+        if result["published"]:
+            lines.append(f"| | *published: {result['published']}* | | | | | |")
+    return "\n".join(lines) + "\n"

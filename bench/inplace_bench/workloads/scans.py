@@ -1,0 +1,38 @@
+"""A sequential scan, and building an index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import pgbench
+from ..measure import Measured, measuring, timed
+from ..model import Params, Target, Workload
+from ..server import Database
+
+
+class Scan(Workload):
+    targets = (Target("seconds", "<=", 1.0),)
+    fresh = False
+
+    def __init__(self, name: str, line: str, statements: tuple[str, ...]):
+        self.name, self.line, self.statements = name, line, statements
+
+    def setup(self, db: Database, p: Params) -> None:
+        pgbench.init(db, p.scale)
+        db.run("VACUUM ANALYZE")
+
+    def run(self, db: Database, p: Params) -> Measured:
+        with measuring(db, 0.5) as measured:
+            measured.metrics["seconds"] = timed(db, *self.statements)
+        return measured
+
+    def answer(self, db: Database, p: Params) -> Any:
+        return [int(x) for x in db.row("SELECT count(*), sum(aid), sum(abalance) FROM pgbench_accounts")]
+
+
+SUM = "SELECT sum(abalance) FROM pgbench_accounts"
+ALL = (Scan("seqscan", "sum() over a sequential scan of accounts, in memory, no workers",
+            ("SET max_parallel_workers_per_gather = 0", SUM, SUM)),
+       Scan("index-build", "CREATE INDEX on accounts (bid, aid), no workers",
+            ("SET max_parallel_maintenance_workers = 0", "DROP INDEX IF EXISTS built",
+             "CREATE INDEX built ON pgbench_accounts (bid, aid)")))

@@ -1,0 +1,77 @@
+"""One of six indexes changes (WARM, 2016)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..holder import Beside, repeat
+from ..measure import Measured
+from ..model import Params, Target, Workload
+from ..server import Database
+from .common import accounts, drive, same_by_index
+
+SCRIPT = """\\set aid random(1, :naccounts)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+END;
+"""
+UNCHANGED = ("accounts_aid", "accounts_filler1", "accounts_filler2", "accounts_filler3", "accounts_filler4")
+
+
+class Warm(Workload):
+    metrics = {
+        "unchanged_growth": ("growth of the five indexes whose key did not change", "pages", "lower"),
+        "changed_bloat": ("index on abalance, relative to its size when rebuilt", "", "lower"),
+    }
+    setup_weight = 3.0
+    max_rounds = 3
+
+    def __init__(self, name: str, fillfactor: int, wal: float, checkpoints: int = 0):
+        self.name, self.fillfactor, self.checkpoints = name, fillfactor, checkpoints
+        self.line = ("accounts with six indexes, the indexed abalance is updated; fillfactor "
+                     f"{fillfactor}" + (f", a checkpoint every {checkpoints} s" if checkpoints else ""))
+        self.published = ("WARM, scale 700: 1138 to 2017 TPS, 34967 to 18421 B of WAL per transaction"
+                          if fillfactor == 100 else
+                          "WARM, scale 700: 1357 to 3416 TPS, about 49000 to 14000 B of WAL per transaction")
+        self.targets = (Target("tps", ">=", 1.5), Target("wal_total_per_tx", "<=", wal),
+                        Target("unchanged_growth", "<=", 0, False), Target("changed_bloat", "<=", 2.0, False))
+        # What checkpoints cost shows with a larger table and more time.
+        self.stretch = 4.0 if checkpoints else 1.0
+
+    def rows(self, p: Params) -> int:
+        return accounts(p) * (5 if self.checkpoints else 1)
+
+    def setup(self, db: Database, p: Params) -> None:
+        fillers = ", ".join(f"filler{i} text DEFAULT md5(random()::text)" for i in range(1, 13))
+        db.run(f"CREATE TABLE pgbench_accounts (aid bigint, bid bigint, abalance bigint, {fillers})"
+               f" WITH (fillfactor = {self.fillfactor})",
+               "INSERT INTO pgbench_accounts (aid, bid, abalance)"
+               f" SELECT g, (g - 1) / 100000 + 1, 0 FROM generate_series(1, {self.rows(p)}) g",
+               "CREATE UNIQUE INDEX accounts_aid ON pgbench_accounts (aid)",
+               "CREATE INDEX accounts_abalance ON pgbench_accounts (abalance)",
+               *[f"CREATE INDEX accounts_filler{i} ON pgbench_accounts (filler{i})" for i in range(1, 5)],
+               "VACUUM ANALYZE pgbench_accounts")
+
+    def run(self, db: Database, p: Params) -> Measured:
+        variables = {"naccounts": self.rows(p)}
+        if self.checkpoints:
+            with Beside(db, repeat("CHECKPOINT", self.checkpoints)):
+                measured = drive(db, p, self.seconds(p), script=SCRIPT, variables=variables)
+        else:
+            measured = drive(db, p, self.seconds(p), script=SCRIPT, variables=variables)
+        before, after = measured.detail["relations_before"], measured.detail["relations_after"]
+        measured.metrics["unchanged_growth"] = sum(after[i] - before[i] for i in UNCHANGED)
+        same_by_index(db, "pgbench_accounts", "abalance")
+        db.run("REINDEX INDEX accounts_abalance")
+        rebuilt = db.value("SELECT pg_relation_size('accounts_abalance') / 8192")
+        measured.metrics["changed_bloat"] = after["accounts_abalance"] / rebuilt
+        return measured
+
+    def answer(self, db: Database, p: Params) -> Any:
+        same_by_index(db, "pgbench_accounts", "abalance")
+        return db.value("SELECT count(*) FROM pgbench_accounts")
+
+
+ALL = (Warm("warm", 100, 0.30), Warm("warm-90", 90, 0.30), Warm("warm-checkpoints", 100, 0.45, 30))
