@@ -39,6 +39,7 @@ PG_MODULE_MAGIC;
 
 bool		inplace_preloaded = false;
 int			inplace_undo_extents = 262144;
+int			inplace_undo_limit = 0;
 int			inplace_executor_depth = 0;
 CmdType		inplace_executor_operation = CMD_UNKNOWN;
 bool		inplace_firing_deferred = false;
@@ -411,6 +412,13 @@ DefineSettings(void)
 							&inplace_undo_extents,
 							262144, 1024, 8000000,
 							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("inplace.undo_limit",
+							"Size that the undo of a database may grow to.",
+							"For permanent and for unlogged tables each. Zero is no limit.",
+							&inplace_undo_limit,
+							0, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_KB,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.undo_worker_delay",
 							"Time between two rounds of an undo worker.",

@@ -90,7 +90,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 		{
 			undo_len = inplace_build_lock_undo(undo, rel, blk, off, &rec->old,
 											   locker);
-			UndoPrepare(rel, undo_len, inplace_undo_newest(&oldrc), &ui);
+			UndoPrepareRestore(rel, undo_len, inplace_undo_newest(&oldrc), &ui);
 			inplace_header_lock_indirect(old, ui.ptr, multi, mode);
 		}
 	}

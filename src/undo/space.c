@@ -63,6 +63,8 @@
 #include "undo/space.h"
 #include "utils/memutils.h"
 
+#define InvalidExtent PG_UINT32_MAX
+
 /* an extent that the open transaction has written to */
 typedef struct OwnedExtent
 {
@@ -159,6 +161,7 @@ UndoSpaceShmemInit(UndoSpace *sp, int tranche)
 	pg_atomic_init_u32(&sp->discarded_xid, InvalidTransactionId);
 	pg_atomic_init_u32(&sp->retreat, PG_UINT32_MAX);
 	pg_atomic_init_u32(&sp->taken, 0);
+	pg_atomic_init_u64(&sp->limit_reported, 0);
 	pg_atomic_init_u64(&sp->rows_restored, 0);
 	for (int i = 0; i < UNDO_RECENT; i++)
 		pg_atomic_init_u32(&sp->recent[i], PG_UINT32_MAX);
@@ -579,18 +582,22 @@ UndoTakeFree(UndoSpace *sp, uint32 n)
 }
 
 /*
- * With the lock held exclusively: an extent, in any case.  Extents from
- * "retreat" up are left alone only as long as there are free ones below.
+ * With the lock held exclusively: an extent, in any case but that of a limit
+ * that has been reached (InvalidExtent).  Extents from "retreat" up are left
+ * alone only as long as there are free ones below.
  */
 static uint32
-UndoTakeAny(UndoSpace *sp, UndoWriter *w)
+UndoTakeAny(UndoSpace *sp, UndoWriter *w, bool limited)
 {
 	uint32		lowest = UndoLowestFree(sp);
+	bool		allowed = !limited || UndoLimitAllows(lowest);
 	uint32		n;
 
-	if (lowest >= pg_atomic_read_u32(&sp->retreat) &&
+	if ((!allowed || lowest >= pg_atomic_read_u32(&sp->retreat)) &&
 		UndoFindPartial(sp, w, PG_UINT32_MAX, &n))
 		return n;
+	if (!allowed)
+		return InvalidExtent;
 	UndoTakeFree(sp, lowest);
 	return lowest;
 }
@@ -611,7 +618,7 @@ UndoReserveOwned(void)
 }
 
 static void
-UndoTakeExtent(UndoKind kind)
+UndoTakeExtent(UndoKind kind, bool limited)
 {
 	UndoWriter *w = &writers[kind];
 	UndoSpace  *sp;
@@ -624,7 +631,12 @@ UndoTakeExtent(UndoKind kind)
 	{
 		UndoSpaceUnlock(sp);
 		sp = UndoSpaceLock(kind, LW_EXCLUSIVE);
-		n = UndoTakeAny(sp, w);
+		n = UndoTakeAny(sp, w, limited);
+		if (n == InvalidExtent)
+		{
+			UndoSpaceUnlock(sp);
+			UndoReportLimit(sp);
+		}
 	}
 	owned[nowned].space = sp;
 	owned[nowned].ext = UndoExtentAt(sp, n);
@@ -882,8 +894,9 @@ UndoLocksOpenChange(const char *rec, Size len)
 	return false;
 }
 
-void
-UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
+static void
+UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
+					UndoInsert *ui, bool limited)
 {
 	UndoKind	kind = UndoKindOf(rel);
 	UndoWriter *w;
@@ -906,14 +919,14 @@ UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
 	/* the second is for who drops and creates the extension while writing */
 	if (w->cur < 0 ||
 		!RelFileLocatorEquals(owned[w->cur].space->locator, RelLocator(undorel)))
-		UndoTakeExtent(kind);
+		UndoTakeExtent(kind, limited);
 	for (;;)
 	{
 		ui->buffer = UndoFindRoom(w, undorel, len, ui);
 		if (BufferIsValid(ui->buffer))
 			break;
 		/* the one that is full stays ours until the transaction ends */
-		UndoTakeExtent(kind);
+		UndoTakeExtent(kind, limited);
 	}
 	UndoExtentAdvanceXid(owned[w->cur].ext, xid);
 	if (TransactionIdIsNormal(newest_xid))
@@ -921,6 +934,23 @@ UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
 	ui->needs_wal = (kind == UNDO_LOGGED);
 	prepared = ui;
 	prepared_writer = w;
+}
+
+void
+UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
+{
+	UndoPrepareInternal(rel, len, newest_xid, ui, true);
+}
+
+/*
+ * For the rollback of a row: it is what makes room again, and readers do it
+ * too, so inplace.undo_limit is not for it.
+ */
+void
+UndoPrepareRestore(Relation rel, Size len, TransactionId newest_xid,
+				   UndoInsert *ui)
+{
+	UndoPrepareInternal(rel, len, newest_xid, ui, false);
 }
 
 void

@@ -76,6 +76,8 @@ typedef struct UndoSpace
 	pg_atomic_uint32 retreat;	/* partial extents from here up are left
 								 * alone, so that the file can shrink */
 	pg_atomic_uint32 taken;		/* counts extents taken from free ones */
+	pg_atomic_uint64 limit_reported;	/* when inplace.undo_limit was last
+										 * reported in the log */
 	pg_atomic_uint64 rows_restored;
 	pg_atomic_uint32 recent[UNDO_RECENT];	/* hints: partial extents */
 	uint16		chunks[FLEXIBLE_ARRAY_MEMBER];	/* into the pool */
@@ -117,6 +119,7 @@ typedef struct UndoShared
 extern UndoShared *undo_shared;
 
 /* GUCs */
+extern int	inplace_undo_limit;
 extern int	inplace_undo_worker_delay;
 extern int	inplace_max_undo_workers;
 
@@ -142,6 +145,10 @@ extern Relation UndoRelGet(UndoKind kind, bool missing_ok);
 extern Relation UndoRelInit(RelationData *rd, FormData_pg_class *form,
 							const RelFileLocator *locator, char persistence);
 extern void UndoCheckMetaPage(Relation undorel);
+
+/* limit.c */
+extern bool UndoLimitAllows(uint32 n);
+extern void UndoReportLimit(UndoSpace *sp);
 
 /* temp.c */
 extern void UndoTempPrepare(Relation rel, Size len, UndoInsert *ui);

@@ -124,6 +124,8 @@ typedef struct UndoInsert
 
 extern void UndoPrepare(Relation rel, Size len, TransactionId newest_xid,
 						UndoInsert *ui);
+extern void UndoPrepareRestore(Relation rel, Size len,
+							   TransactionId newest_xid, UndoInsert *ui);
 extern void UndoAppend(UndoInsert *ui, const char *rec, Size len);
 extern void UndoRegister(UndoInsert *ui, uint8 block_id);
 extern void UndoSetLSN(UndoInsert *ui, XLogRecPtr lsn);

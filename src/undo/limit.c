@@ -1,0 +1,146 @@
+/*-------------------------------------------------------------------------
+ *
+ * limit.c
+ *	  inplace.undo_limit: an error, and who is to blame for it, instead of a
+ *	  full disk.
+ *
+ * The limit is on the size of an undo file.  The lowest free extent is always
+ * taken first, so when that lies past the limit there is none free below.
+ * Changes then fail; inserts, which need no undo, and rollbacks do not, and
+ * once the undo worker has given extents back the changes go on.
+ *
+ * The log message is written without any lock of the space; the caller may
+ * hold a data page's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "undo/space.h"
+#include "utils/backend_status.h"
+
+/* so many holders are named, ... */
+#define LIMIT_HOLDERS		3
+/* ... and not more often than that */
+#define LIMIT_REPORT_MS		10000
+
+typedef struct UndoHolder
+{
+	TransactionId xmin;
+	int			pid;			/* 0: prepared transaction, -1: slots */
+} UndoHolder;
+
+bool
+UndoLimitAllows(uint32 n)
+{
+	return inplace_undo_limit == 0 ||
+		((uint64) n + 1) * (UNDO_EXTENT_BLOCKS * (BLCKSZ / 1024)) <=
+		(uint64) inplace_undo_limit;
+}
+
+/* keep the oldest ones, oldest first */
+static void
+NoteHolder(UndoHolder *holders, int *n, TransactionId xmin, int pid)
+{
+	int			i;
+
+	if (!TransactionIdIsNormal(xmin))
+		return;
+	if (*n == LIMIT_HOLDERS)
+	{
+		if (!TransactionIdPrecedes(xmin, holders[*n - 1].xmin))
+			return;
+		(*n)--;
+	}
+	for (i = *n; i > 0 && TransactionIdPrecedes(xmin, holders[i - 1].xmin); i--)
+		holders[i] = holders[i - 1];
+	holders[i].xmin = xmin;
+	holders[i].pid = pid;
+	(*n)++;
+}
+
+/*
+ * Backends come and go while we look: this is for a message.
+ */
+static int
+FindHolders(UndoHolder *holders)
+{
+	int			n = 0;
+	TransactionId slot_xmin;
+	TransactionId catalog_xmin;
+
+	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		PGPROC	   *proc = &ProcGlobal->allProcs[i];
+		TransactionId xmin = proc->xmin;
+		TransactionId xid = proc->xid;
+
+		if ((proc->databaseId != MyDatabaseId &&
+			 !(proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS)) ||
+			(proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING)))
+			continue;
+		if (!TransactionIdIsNormal(xmin) ||
+			(TransactionIdIsNormal(xid) && TransactionIdPrecedes(xid, xmin)))
+			xmin = xid;
+		NoteHolder(holders, &n, xmin, proc->pid);
+	}
+	ProcArrayGetReplicationSlotXmin(&slot_xmin, &catalog_xmin);
+	NoteHolder(holders, &n, slot_xmin, -1);
+	return n;
+}
+
+static void
+LogHolders(void)
+{
+	UndoHolder	holders[LIMIT_HOLDERS];
+	int			n = FindHolders(holders);
+	TransactionId next = ReadNextTransactionId();
+	StringInfoData detail;
+
+	initStringInfo(&detail);
+	for (int i = 0; i < n; i++)
+	{
+		UndoHolder *h = &holders[i];
+		int32		age = (int32) (next - h->xmin);
+
+		if (i > 0)
+			appendStringInfoChar(&detail, '\n');
+		if (h->pid > 0)
+			appendStringInfo(&detail,
+							 "Process %d needs undo from transaction %u on (age %d): %.200s",
+							 h->pid, h->xmin, age,
+							 pgstat_get_backend_current_activity(h->pid, false));
+		else if (h->pid == 0)
+			appendStringInfo(&detail,
+							 "Prepared transaction %u needs its undo (age %d).",
+							 h->xmin, age);
+		else
+			appendStringInfo(&detail,
+							 "A replication slot needs undo from transaction %u on (age %d).",
+							 h->xmin, age);
+	}
+	ereport(LOG,
+			(errmsg("undo of inplace tables has reached \"inplace.undo_limit\" (%d kB) in database %u",
+					inplace_undo_limit, MyDatabaseId),
+			 n > 0 ? errdetail_internal("%s", detail.data) : 0));
+	pfree(detail.data);
+}
+
+void
+UndoReportLimit(UndoSpace *sp)
+{
+	uint64		now = (uint64) GetCurrentTimestamp();
+	uint64		last = pg_atomic_read_u64(&sp->limit_reported);
+
+	if (now - last >= LIMIT_REPORT_MS * UINT64CONST(1000) &&
+		pg_atomic_compare_exchange_u64(&sp->limit_reported, &last, now))
+		LogHolders();
+
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("undo of inplace tables has reached the limit of %d kB",
+					inplace_undo_limit),
+			 errhint("View inplace.undo_holders shows who holds undo back; \"inplace.undo_limit\" sets the limit.")));
+}
