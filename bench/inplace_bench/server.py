@@ -82,11 +82,19 @@ class Database:
         finally:
             conn.close()
 
-    def has_index_method(self, name: str) -> bool:
-        return bool(self.value("SELECT count(*) FROM pg_am WHERE amname = %s AND amtype = 'i'", name))
-
-    def has_relation(self, name: str) -> bool:
-        return self.value("SELECT to_regclass(%s) IS NOT NULL", name)
+    def can_index(self, method: str) -> bool:
+        """Can an index of the method be built?  (It may be there and refuse.)"""
+        conn = self.connect(autocommit=False)
+        try:
+            with conn.cursor() as cur:
+                cur.execute("CREATE TABLE probe (a int)")
+                cur.execute(f'CREATE UNIQUE INDEX ON probe USING "{method}" (a)')
+            return True
+        except (psycopg2.errors.UndefinedObject, psycopg2.errors.FeatureNotSupported):
+            return False
+        finally:
+            conn.rollback()
+            conn.close()
 
 
 class Server:

@@ -8,7 +8,7 @@ from .. import pgbench
 from ..measure import Measured
 from ..model import Params, Target, Workload
 from ..server import Database
-from .common import accounts, drive, same_by_index, using
+from .common import drive, same_by_index, using
 
 SCRIPT = """\\set aid1 random_gaussian(1, :naccounts, 2.0)
 \\set aid2 random_gaussian(1, :naccounts, 2.0)
@@ -39,7 +39,7 @@ class BottomUp(Workload):
                "VACUUM ANALYZE pgbench_accounts")
 
     def run(self, db: Database, p: Params) -> Measured:
-        return drive(db, p, self.seconds(p), script=SCRIPT, variables={"naccounts": accounts(p)})
+        return drive(db, p, self.seconds(p), script=SCRIPT, variables={"naccounts": 100000 * p.scale})
 
     def answer(self, db: Database, p: Params) -> Any:
         same_by_index(db, "pgbench_accounts", "aid")

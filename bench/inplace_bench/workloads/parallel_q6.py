@@ -12,6 +12,7 @@ from typing import Any
 from ..measure import Measured, measuring
 from ..model import Params, Target, Workload
 from ..server import Database, Refused
+from .common import accounts
 
 LINEITEM = """CREATE TABLE lineitem (
     l_orderkey bigint NOT NULL, l_partkey int NOT NULL, l_suppkey int NOT NULL, l_linenumber int NOT NULL,
@@ -64,7 +65,7 @@ class ParallelQ6(Workload):
     def setup(self, db: Database, p: Params) -> None:
         hashes = ", ".join(f"((g * {1103515245 + 2 * k} + {k * 7919}) % 4294967291 * 48271 + g) % 2147483647 AS h{k}"
                            for k in range(1, 7))
-        db.run(LINEITEM, ROWS.format(hashes=hashes, n=60000 * p.scale), "VACUUM ANALYZE lineitem")
+        db.run(LINEITEM, ROWS.format(hashes=hashes, n=accounts(p) * 6 // 10), "VACUUM ANALYZE lineitem")
 
     def run(self, db: Database, p: Params) -> Measured:
         answers = []

@@ -8,7 +8,7 @@ from ..holder import Beside, hold_snapshot
 from ..measure import Measured
 from ..model import Params, Target, Workload
 from ..server import Database
-from .common import drive
+from .common import accounts, drive
 
 # SKIP LOCKED: each client takes a row of its own.
 SCRIPT = """\\set v random(1, 1000000)
@@ -28,7 +28,7 @@ class Queue(Workload):
     max_rounds = 3
 
     def rows(self, p: Params) -> int:
-        return 20000 * p.scale
+        return accounts(p) // 5
 
     def setup(self, db: Database, p: Params) -> None:
         db.run("CREATE TABLE queue (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
