@@ -1,0 +1,10 @@
+# For Django's own test suite: the server is in the PG* environment.
+import os
+
+_db = {"ENGINE": "django.db.backends.postgresql", "HOST": os.environ["PGHOST"],
+       "PORT": os.environ["PGPORT"], "USER": "postgres"}
+DATABASES = {"default": dict(_db, NAME="django"), "other": dict(_db, NAME="django_other")}
+SECRET_KEY = "x"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
+USE_TZ = False
