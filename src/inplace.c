@@ -33,6 +33,7 @@
 #include "undo/undo.h"
 #include "utils/guc.h"
 #include "utils/portal.h"
+#include "vacuum/freeze_stats.h"
 #include "wal/wal.h"
 
 PG_MODULE_MAGIC;
@@ -71,6 +72,7 @@ InplaceShmemRequest(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(UndoShmemSize());
+	RequestAddinShmemSpace(FreezeShmemSize());
 }
 
 static void
@@ -80,6 +82,7 @@ InplaceShmemStartup(void)
 		prev_shmem_startup_hook();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	UndoShmemInit();
+	FreezeShmemInit();
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -433,6 +436,27 @@ DefineSettings(void)
 							&inplace_max_undo_workers,
 							3, 1, UNDO_MAX_WORKERS,
 							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.adaptive_freezing",
+							 "VACUUM freezes the pages that are likely to stay unchanged.",
+							 "If off, pages are frozen as in heap tables.",
+							 &inplace_adaptive_freezing,
+							 true,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("inplace.target_freeze_duration",
+							"How long a frozen page should stay unchanged.",
+							NULL,
+							&inplace_target_freeze_duration,
+							86400, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_S,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("inplace.max_freeze_stats_tables",
+							"Number of tables of which adaptive freezing keeps figures.",
+							"Each takes about 600 bytes of shared memory.",
+							&inplace_max_freeze_stats_tables,
+							1000, 10, 1000000,
+							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */
 	MarkGUCPrefixReserved("inplace");

@@ -18,6 +18,7 @@
 #include "undo/delta.h"
 #include "utils/relcache.h"
 #include "utils/snapmgr.h"
+#include "vacuum/freeze_stats.h"
 #include "wal/wal.h"
 
 /*
@@ -182,6 +183,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	Size		change_len;
 	UndoInsert	ui;
 	bool		clear;
+	FreezeUnset unset;
 	char		wal[2 + SizeOfInplaceTupleHeader + 16];
 	Size		wal_len;
 	bool		compact;
@@ -300,12 +302,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		build_full_wal(wal, off, &hdr);
 
 	START_CRIT_SECTION();
-	clear = PageIsAllVisible(page);
-	if (clear)
-	{
-		PageClearAllVisible(page);
-		visibilitymap_clear(rel, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
-	}
+	clear = FreezeClearVisible(rel, buffer, vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, &unset);
 	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
 	PageSetPrunable(page, xid);
 	MarkBufferDirty(buffer);
@@ -322,6 +320,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
+	FreezeNoteUnset(rel, &unset, false);
 
 	if (gone && (gone->t_natts & IP_HASEXTERNAL))
 		inplace_toast_delete(rel, gone, false);

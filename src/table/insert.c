@@ -20,6 +20,7 @@
 #include "pgstat.h"
 #include "storage/predicate.h"
 #include "table/rowcheck.h"
+#include "vacuum/freeze_stats.h"
 #include "wal/wal.h"
 
 /*
@@ -87,6 +88,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	Page		page;
 	bool		clear;
 	bool		init_page;
+	FreezeUnset unset;
 	LogicalChange lc;
 	bool		logical;
 
@@ -109,17 +111,14 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 		elog(PANIC, "failed to add row to page");
 	init_page = (*off == FirstOffsetNumber &&
 				 PageGetMaxOffsetNumber(page) == FirstOffsetNumber);
-	clear = PageIsAllVisible(page);
-	if (clear)
-	{
-		PageClearAllVisible(page);
-		visibilitymap_clear(rel, *blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
-	}
+	clear = FreezeClearVisible(rel, buffer, vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, &unset);
 	MarkBufferDirty(buffer);
 	inplace_log_insert(rel, buffer, *off, init_page, clear, logical ? &lc : NULL);
 	END_CRIT_SECTION();
 
 	UnlockReleaseBuffer(buffer);
+	FreezeNoteUnset(rel, &unset, true);
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
 	if (logical)
@@ -296,6 +295,7 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		int			n = 0;
 		bool		clear;
 		bool		init_page;
+		FreezeUnset unset;
 		LogicalChange lc;
 
 		CHECK_FOR_INTERRUPTS();
@@ -323,12 +323,8 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		} while (done + n < nslots &&
 				 PageGetHeapFreeSpace(page) >= MAXALIGN(lens[done + n]) + save_free);
 
-		clear = PageIsAllVisible(page);
-		if (clear)
-		{
-			PageClearAllVisible(page);
-			visibilitymap_clear(rel, blk, vmbuffer, VISIBILITYMAP_VALID_BITS);
-		}
+		clear = FreezeClearVisible(rel, buffer, vmbuffer,
+								   VISIBILITYMAP_VALID_BITS, &unset);
 		MarkBufferDirty(buffer);
 		if (logical)
 		{
@@ -342,6 +338,7 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 								 logical ? &lc : NULL);
 		END_CRIT_SECTION();
 		UnlockReleaseBuffer(buffer);
+		FreezeNoteUnset(rel, &unset, true);
 
 		for (int i = 0; i < n; i++)
 			set_slot_after_insert(rel, slots[done + i], blk, offs[i], xid, cid);

@@ -32,6 +32,7 @@
 #include "storage/lock.h"
 #include "table/rowcheck.h"
 #include "utils/snapmgr.h"
+#include "vacuum/freeze_stats.h"
 #include "wal/wal.h"
 
 const LOCKMODE inplace_row_lockmode[] = {
@@ -646,7 +647,8 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 	char		undo[UNDO_LOCK_RECORD_SIZE];
 	Size		undo_len = 0;
 	UndoInsert	ui;
-	bool		clear_frozen = false;
+	bool		clear_frozen;
+	FreezeUnset unset;
 
 	hdr.t_infomask |= tup->t_infomask & (IP_PADDED | IP_HINT_BITS);
 	if (inplace_nothing_older(rel, &base, rc->status))
@@ -668,9 +670,8 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 
 	START_CRIT_SECTION();
 	/* VACUUM must come by again, to take the lockers off in time */
-	if (PageIsAllVisible(page))
-		clear_frozen = visibilitymap_clear(rel, blk, vmbuffer,
-										   VISIBILITYMAP_ALL_FROZEN);
+	clear_frozen = FreezeClearVisible(rel, buffer, vmbuffer,
+									  VISIBILITYMAP_ALL_FROZEN, &unset);
 	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
 	MarkBufferDirty(buffer);
 	if (undo_len > 0)
@@ -681,4 +682,5 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 
 	if (undo_len > 0)
 		UndoRelease(&ui);
+	FreezeNoteUnset(rel, &unset, false);
 }

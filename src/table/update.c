@@ -34,6 +34,7 @@
 #include "utils/relcache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "vacuum/freeze_stats.h"
 #include "wal/wal.h"
 
 typedef struct UpdateState
@@ -147,21 +148,6 @@ fits_on_page(UpdateState *us)
 	return inplace_page_can_grow(page, us->off, us->newtup, us->newlen);
 }
 
-/* clear the visibility of a page that is about to change; in the critical
- * section */
-static bool
-clear_visible(Relation rel, Buffer buffer, Buffer vmbuffer)
-{
-	Page		page = BufferGetPage(buffer);
-
-	if (!PageIsAllVisible(page))
-		return false;
-	PageClearAllVisible(page);
-	visibilitymap_clear(rel, BufferGetBlockNumber(buffer), vmbuffer,
-						VISIBILITYMAP_VALID_BITS);
-	return true;
-}
-
 /*
  * The compact form of the update's WAL record, from which redo makes the undo
  * record as well; see wal.h.  Returns its length.
@@ -228,6 +214,7 @@ update_in_place(UpdateState *us)
 	bool		compact;
 	Size		wal_len = 0;
 	bool		clear;
+	FreezeUnset unset;
 
 	us->conflict = false;
 	hdr->t_xid = us->xid;
@@ -283,7 +270,8 @@ update_in_place(UpdateState *us)
 	}
 
 	START_CRIT_SECTION();
-	clear = clear_visible(rel, us->buffer, us->vmbuffer);
+	clear = FreezeClearVisible(rel, us->buffer, us->vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, &unset);
 	if (!inplace_page_replace(page, us->off, us->newtup, us->newlen, true))
 		elog(PANIC, "failed to update row in place");
 	MarkBufferDirty(us->buffer);
@@ -297,6 +285,7 @@ update_in_place(UpdateState *us)
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);
+	FreezeNoteUnset(rel, &unset, false);
 }
 
 /*
@@ -355,6 +344,8 @@ update_by_move(UpdateState *us)
 	UndoInsert	ui;
 	bool		init_page;
 	uint8		clear = 0;
+	FreezeUnset unset;
+	FreezeUnset unset_old = {0};
 	OffsetNumber newoff;
 
 	newhdr->t_xid = us->xid;
@@ -389,10 +380,12 @@ update_by_move(UpdateState *us)
 	}
 
 	START_CRIT_SECTION();
-	if (clear_visible(rel, us->newbuf, us->newvm))
+	if (FreezeClearVisible(rel, us->newbuf, us->newvm,
+						   VISIBILITYMAP_VALID_BITS, &unset))
 		clear |= XLIP_CLEAR_VISIBLE;
 	if (us->newbuf != us->buffer &&
-		clear_visible(rel, us->buffer, us->vmbuffer))
+		FreezeClearVisible(rel, us->buffer, us->vmbuffer,
+						   VISIBILITYMAP_VALID_BITS, &unset_old))
 		clear |= XLIP_CLEAR_VISIBLE_OLD;
 
 	us->newoff = inplace_page_add(newpage, us->newtup, us->newlen,
@@ -416,6 +409,8 @@ update_by_move(UpdateState *us)
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);
+	FreezeNoteUnset(rel, &unset, us->newbuf != us->buffer);
+	FreezeNoteUnset(rel, &unset_old, false);
 }
 
 static void

@@ -42,6 +42,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "vacuum/freeze_stats.h"
 
 /* a worker of a database without undo stays for that long */
 #define LINGER_MS			10000
@@ -51,6 +52,8 @@
 #define RESTART_MS			1000
 /* how long a detached database is left alone */
 #define DETACH_MS			10000
+/* the timeline of adaptive freezing wants to know where WAL is this often */
+#define TIMELINE_MS			5000
 
 int			inplace_undo_worker_delay = 500;
 int			inplace_max_undo_workers = 3;
@@ -512,6 +515,7 @@ InplaceUndoLauncherMain(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 
+		FreezeTimelineTick();
 		again = LauncherWork();
 		if (orphans)
 		{
@@ -525,8 +529,8 @@ InplaceUndoLauncherMain(Datum arg)
 		}
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
-						 (again ? WL_TIMEOUT : 0),
-						 again ? RESTART_MS / 2 : -1, PG_WAIT_EXTENSION);
+						 WL_TIMEOUT,
+						 again ? RESTART_MS / 2 : TIMELINE_MS, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}
 	/* so that the postmaster starts it again if the server goes on */
@@ -644,6 +648,7 @@ WorkerLoop(void)
 
 		SetCurrentStatementStartTimestamp();
 		pgstat_report_activity(STATE_RUNNING, "giving back undo of inplace tables");
+		FreezeTimelineTick();
 		if (!UndoDiscardTick(&in_use))
 			return;
 		pgstat_report_stat(false);

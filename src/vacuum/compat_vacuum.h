@@ -27,6 +27,9 @@
 #define InAutoVacuumWorker()	IsAutoVacuumWorkerProcess()
 #endif
 
+/* does heap freeze pages whose image pruning put into WAL? */
+#define HEAP_FREEZES_IMAGED		(PG_VERSION_NUM >= 160000)
+
 /* the names that 16 and later have for a VACUUM's cutoffs */
 #if PG_VERSION_NUM < 160000
 struct VacuumCutoffs

@@ -294,17 +294,28 @@ inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 /*
  * Shall the page's rows be frozen now?  If it is not required yet, this is a
  * bet: worth it if the page stays as it is, wasted if it is changed soon.
- *
- * For now: freeze if the page was changed by pruning anyway, so that its image
- * or at least a record is in WAL, and ends up all-frozen.
+ * Without adaptive freezing, as heap: if its image is in WAL already.
  */
 bool
-should_freeze_page(const InplaceVacuum *vac, Page page,
-				   const PageSurvey *survey)
+should_freeze_page(const InplaceVacuum *vac, const PageSurvey *survey)
 {
+	double		age;
+
 	if (survey->freeze_required)
 		return true;
-	return survey->pruned && survey->all_visible && survey->all_frozen;
+	if (!vac->adaptive)
+		return HEAP_FREEZES_IMAGED && survey->imaged &&
+			survey->all_visible && survey->all_frozen;
+	if (vac->aggressive)
+		return true;
+	if (!survey->all_visible || !survey->all_frozen)
+		return false;
+
+	age = XLogRecPtrIsInvalid(survey->lsn) ? 0 :
+		(double) (GetCurrentTimestamp() -
+				  FreezeTimelineTime(survey->lsn)) / USECS_PER_SEC;
+	return FreezeIsWorthwhile(&vac->freeze_stats.sample, age,
+							  vac->freeze_stats.target);
 }
 
 /*
@@ -318,7 +329,7 @@ inplace_freeze_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 
 	if (survey->nfreeze + survey->nunlock > 0)
 	{
-		if (!should_freeze_page(vac, page, survey))
+		if (!should_freeze_page(vac, survey))
 		{
 			survey->all_frozen = false;
 			vac->new_relfrozenxid = survey->oldest_xid_nofreeze;
@@ -341,7 +352,10 @@ inplace_freeze_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 		END_CRIT_SECTION();
 
 		if (survey->nfreeze > 0)
+		{
 			vac->frozen_pages++;
+			FreezeNotePageFreeze(vac->rel);
+		}
 		vac->tuples_frozen += survey->nfreeze;
 
 		/* everybody sees what is on the page, and standbys were told */

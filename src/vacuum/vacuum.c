@@ -179,6 +179,7 @@ inplace_vacuum_set_visible(InplaceVacuum *vac, Buffer buffer, Buffer vmbuffer,
 			vac->vm_visible_pages++;
 		if (survey->all_frozen && (old & VISIBILITYMAP_ALL_FROZEN) == 0)
 			vac->vm_frozen_pages++;
+		FreezeNoteSet(vac->rel, flags & ~old, survey->has_rows);
 		return;
 	}
 
@@ -249,6 +250,7 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 									  VISIBILITYMAP_ALL_FROZEN);
 			vac->vm_visible_pages++;
 			vac->vm_frozen_pages++;
+			FreezeNoteSet(vac->rel, VISIBILITYMAP_VALID_BITS, false);
 		}
 		UnlockReleaseBuffer(buffer);
 		RecordPageWithFreeSpace(vac->rel, blk, space);
@@ -267,6 +269,8 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 	Buffer		buffer;
 	Page		page;
 	PruneResult pruned;
+	XLogRecPtr	lsn;
+	int64		images_before = pgWalUsage.wal_fpi;
 	Size		space;
 
 	visibilitymap_pin(vac->rel, blk, vmbuffer);
@@ -274,6 +278,7 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 								vac->bstrategy);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
+	lsn = PageGetLSN(page);
 
 	if (scan_empty_page(vac, blk, buffer, *vmbuffer))
 		return false;
@@ -283,6 +288,8 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 					   InvalidOffsetNumber, &pruned);
 	inplace_survey_page(vac, buffer, survey);
 	survey->pruned = pruned.modified;
+	survey->imaged = pruned.modified && pgWalUsage.wal_fpi > images_before;
+	survey->lsn = lsn;
 	inplace_freeze_page(vac, buffer, survey);
 	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);
 
@@ -512,6 +519,8 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	vacuum_report_start(&report, vac, params);
 
 	set_cutoffs(vac, params);
+	FreezeStatsBegin(rel, &vac->freeze_stats);
+	vac->adaptive = inplace_adaptive_freezing && RelationIsPermanent(rel);
 	report.orig_rel_pages = vac->rel_pages;
 
 	if (vac->verbose)

@@ -34,6 +34,7 @@
 #include "utils/pg_rusage.h"
 #include "utils/timestamp.h"
 #include "vacuum/compat_vacuum.h"
+#include "vacuum/freeze_stats.h"
 
 /* ---------------- prune.c ---------------- */
 
@@ -86,6 +87,8 @@ typedef struct InplaceVacuum
 	struct VacuumCutoffs cutoffs;
 	GlobalVisState *vistest;
 	double		old_live_tuples;
+	bool		adaptive;		/* freeze by freeze_stats */
+	FreezeStats freeze_stats;
 
 	/* the oldest ids that stay in the table */
 	TransactionId new_relfrozenxid;
@@ -131,6 +134,8 @@ typedef struct PageSurvey
 {
 	BlockNumber blk;
 	bool		pruned;			/* pruning changed the page */
+	bool		imaged;			/* ... and put an image of it into WAL */
+	XLogRecPtr	lsn;			/* last change before this VACUUM */
 	bool		has_rows;		/* something that prevents truncation */
 
 	/* rows only, stubs do not count: */
@@ -162,7 +167,7 @@ typedef struct PageSurvey
 
 extern void inplace_survey_page(InplaceVacuum *vac, Buffer buffer,
 								PageSurvey *survey);
-extern bool should_freeze_page(const InplaceVacuum *vac, Page page,
+extern bool should_freeze_page(const InplaceVacuum *vac,
 							   const PageSurvey *survey);
 extern void inplace_freeze_page(InplaceVacuum *vac, Buffer buffer,
 								PageSurvey *survey);

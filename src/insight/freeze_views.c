@@ -1,0 +1,103 @@
+/*-------------------------------------------------------------------------
+ *
+ * freeze_views.c
+ *	  Functions behind the view on adaptive freezing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "utils/array.h"
+#include "vacuum/freeze_stats.h"
+
+PG_FUNCTION_INFO_V1(inplace_freeze_stats);
+PG_FUNCTION_INFO_V1(inplace_freeze_probability);
+
+#define FREEZE_STATS_COLS 11
+
+/*
+ * The figures of one table; all null if no VACUUM of it has been seen.
+ */
+Datum
+inplace_freeze_stats(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_GETARG_OID(0);
+	FreezeStats stats;
+	TupleDesc	desc;
+	Datum		values[FREEZE_STATS_COLS] = {0};
+	bool		nulls[FREEZE_STATS_COLS] = {0};
+
+	InplaceRequirePreload();
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (!FreezeStatsGet(relid, &stats))
+		memset(nulls, true, sizeof(nulls));
+	else
+	{
+		double		threshold = FreezeThreshold(&stats.sample, stats.target);
+
+		values[0] = Int64GetDatum(stats.visible_sets);
+		values[1] = Int64GetDatum(stats.visible_unsets);
+		values[2] = Int64GetDatum(stats.frozen_sets);
+		values[3] = Int64GetDatum(stats.frozen_unsets);
+		values[4] = Int64GetDatum(stats.early_unsets);
+		values[5] = Int64GetDatum(stats.page_freezes);
+		values[6] = Float8GetDatum(stats.sample.unsets);
+		values[7] = Float8GetDatum(FreezeSampleMean(&stats.sample));
+		values[8] = Float8GetDatum(FreezeSampleDeviation(&stats.sample));
+		nulls[7] = nulls[8] = stats.sample.unsets <= 0;
+		values[9] = Float8GetDatum(threshold);
+		nulls[9] = threshold < 0;
+		values[10] = Int32GetDatum(stats.target);
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  values, nulls)));
+}
+
+static void
+check_seconds(const char *what, double value)
+{
+	if (isnan(value) || isinf(value) || value < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s must be a number that is not negative", what)));
+}
+
+/*
+ * The model by itself, on durations that the caller gives.
+ */
+Datum
+inplace_freeze_probability(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	double		sets = PG_GETARG_FLOAT8(1);
+	double		age = PG_GETARG_FLOAT8(2);
+	double		target = PG_GETARG_FLOAT8(3);
+	FreezeSample sample;
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+
+	check_seconds("number of sets", sets);
+	check_seconds("age", age);
+	check_seconds("target duration", target);
+
+	memset(&sample, 0, sizeof(sample));
+	sample.sets = sets;
+	deconstruct_array(array, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL,
+					  TYPALIGN_DOUBLE, &values, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("durations must not be null")));
+		check_seconds("duration", DatumGetFloat8(values[i]));
+		FreezeSampleAdd(&sample, DatumGetFloat8(values[i]));
+	}
+	PG_RETURN_FLOAT8(FreezeChangeProbability(&sample, age, target));
+}

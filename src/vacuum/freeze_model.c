@@ -1,0 +1,164 @@
+/*-------------------------------------------------------------------------
+ *
+ * freeze_model.c
+ *	  How likely is a page to be changed soon, given how long it has not been?
+ *
+ * The idea is of Melanie Plageman's proposal for adaptive freezing
+ * (pgsql-hackers, 2023): durations between setting a page all-visible and the
+ * update, delete or lock that unset it are taken as normally distributed, and
+ * a page is frozen only if the chance of a change within the target duration
+ * is below 5 %.  Below MIN_UNSETS observations everything is frozen.
+ *
+ * Two things are added.
+ *
+ * Survivors.  Most pages of most tables are never changed again, and have no
+ * duration.  With S pages set and U unset, F the distribution of durations,
+ * a page of age a is changed within t with a chance of
+ *
+ *				U (F(a + t) - F(a))
+ *			----------------------------
+ *			U (1 - F(a)) + (S - U) + 1
+ *
+ * where the 1 is the page itself: beyond all durations ever seen, it counts.
+ *
+ * The shape.  Changes often come in two kinds, to data just written and to data
+ * of a certain age, of which mean and deviation say little.  With
+ * MIN_EMPIRICAL observations F is what the histogram says, else normal.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include <math.h>
+
+#include "vacuum/freeze_stats.h"
+
+#define MIN_UNSETS			30
+#define MIN_EMPIRICAL		100
+#define MAX_UNSETS			500
+#define MAX_SETS			(40 * MAX_UNSETS)
+#define MAX_PROBABILITY		0.05
+
+/* where a bucket begins; the first takes all that is shorter */
+static double
+bucket_start(int bucket)
+{
+	return bucket == 0 ? 0.0 : FREEZE_MIN_SECONDS * pow(2.0, bucket / 4.0);
+}
+
+static int
+bucket_of(double seconds)
+{
+	double		n;
+
+	if (seconds <= FREEZE_MIN_SECONDS)
+		return 0;
+	n = floor(4.0 * log2(seconds / FREEZE_MIN_SECONDS));
+	return (int) Min(n, FREEZE_BUCKETS - 1);
+}
+
+/*
+ * Too many observations hide what is new: halve their weight.
+ */
+void
+FreezeSampleAge(FreezeSample *sample)
+{
+	if (sample->unsets <= MAX_UNSETS && sample->sets <= MAX_SETS)
+		return;
+	sample->sets /= 2;
+	sample->unsets /= 2;
+	sample->sum /= 2;
+	sample->sum_squares /= 2;
+	for (int i = 0; i < FREEZE_BUCKETS; i++)
+		sample->histogram[i] /= 2;
+}
+
+void
+FreezeSampleAdd(FreezeSample *sample, double seconds)
+{
+	sample->unsets++;
+	sample->sum += seconds;
+	sample->sum_squares += seconds * seconds;
+	sample->histogram[bucket_of(seconds)]++;
+	FreezeSampleAge(sample);
+}
+
+double
+FreezeSampleMean(const FreezeSample *sample)
+{
+	return sample->unsets > 0 ? sample->sum / sample->unsets : 0;
+}
+
+double
+FreezeSampleDeviation(const FreezeSample *sample)
+{
+	double		mean = FreezeSampleMean(sample);
+	double		variance;
+
+	if (sample->unsets <= 0)
+		return 0;
+	variance = sample->sum_squares / sample->unsets - mean * mean;
+	return variance > 0 ? sqrt(variance) : 0;
+}
+
+/* part of the durations that are not longer than this */
+static double
+distribution(const FreezeSample *sample, double seconds)
+{
+	if (sample->unsets >= MIN_EMPIRICAL)
+	{
+		int			bucket = bucket_of(seconds);
+		double		start = bucket_start(bucket);
+		double		width = bucket_start(bucket + 1) - start;
+		double		below = 0;
+
+		for (int i = 0; i < bucket; i++)
+			below += sample->histogram[i];
+		below += sample->histogram[bucket] *
+			Min(1.0, (seconds - start) / width);
+		return Min(1.0, below / sample->unsets);
+	}
+	else
+	{
+		double		mean = FreezeSampleMean(sample);
+		double		deviation = FreezeSampleDeviation(sample);
+
+		if (deviation <= 0)
+			return seconds >= mean ? 1.0 : 0.0;
+		return 0.5 * erfc((mean - seconds) / (deviation * M_SQRT2));
+	}
+}
+
+double
+FreezeChangeProbability(const FreezeSample *sample, double age, double target)
+{
+	double		reached;
+	double		survivors;
+
+	age = Max(age, 0);
+	reached = distribution(sample, age);
+	survivors = Max(sample->sets - sample->unsets, 0) + 1;
+	return sample->unsets * (distribution(sample, age + target) - reached) /
+		(sample->unsets * (1 - reached) + survivors);
+}
+
+bool
+FreezeIsWorthwhile(const FreezeSample *sample, double age, double target)
+{
+	if (sample->unsets < MIN_UNSETS)
+		return true;
+	return FreezeChangeProbability(sample, age, target) < MAX_PROBABILITY;
+}
+
+/*
+ * The youngest age at which pages are frozen, to a bucket's width; negative
+ * if there is none.
+ */
+double
+FreezeThreshold(const FreezeSample *sample, double target)
+{
+	for (int i = 0; i < FREEZE_BUCKETS; i++)
+		if (FreezeIsWorthwhile(sample, bucket_start(i), target))
+			return bucket_start(i);
+	return -1;
+}

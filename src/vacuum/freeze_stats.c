@@ -1,0 +1,420 @@
+/*-------------------------------------------------------------------------
+ *
+ * freeze_stats.c
+ *	  Shared memory of adaptive freezing: when which WAL was written, and how
+ *	  long the pages of each table stay all-visible.
+ *
+ * Timeline
+ *	  Pairs of (LSN, time), both ascending.  A page's LSN says where in WAL it
+ *	  was last changed; the timeline says when that was, by linear
+ *	  interpolation.  When it is full the pair goes that is missed least: the
+ *	  one whose neighbours are closest for their age, so that precision is
+ *	  in proportion to age.  LSNs from before the first pair are taken to be as
+ *	  old as that: ages are never too high.
+ *
+ * Tables
+ *	  VACUUM makes the entry of a table; with no room the one that was vacuumed
+ *	  longest ago goes.  Changes of pages only look it up, and only when they
+ *	  cleared a bit of the visibility map.  All is forgotten when the server
+ *	  stops; a table then is as one without observations.
+ *
+ * Locks
+ *	  The LWLock protects the timeline and the hash table, each entry's
+ *	  spinlock its figures.  Nothing here is called in a critical section but
+ *	  FreezeClearVisible, which takes no lock of ours.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/visibilitymap.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "storage/spin.h"
+#include "utils/hsearch.h"
+#include "vacuum/freeze_stats.h"
+
+#define TIMELINE_SIZE			256
+#define TIMELINE_MIN_USECS		INT64CONST(250000)
+
+int			inplace_target_freeze_duration = 86400;
+bool		inplace_adaptive_freezing = true;
+int			inplace_max_freeze_stats_tables = 1000;
+
+typedef struct TimelinePair
+{
+	XLogRecPtr	lsn;
+	TimestampTz time;
+} TimelinePair;
+
+typedef struct FreezeKey
+{
+	Oid			dboid;
+	Oid			relid;
+} FreezeKey;
+
+typedef struct FreezeEntry
+{
+	FreezeKey	key;
+	slock_t		mutex;
+	TimestampTz last_vacuum;
+	FreezeStats stats;
+} FreezeEntry;
+
+typedef struct FreezeShared
+{
+	LWLock		lock;
+	pg_atomic_uint64 last_tick; /* time of the last pair, read without lock */
+	int			npairs;
+	TimelinePair pairs[TIMELINE_SIZE];
+} FreezeShared;
+
+static FreezeShared *shared = NULL;
+static HTAB *tables = NULL;
+
+Size
+FreezeShmemSize(void)
+{
+	return add_size(MAXALIGN(sizeof(FreezeShared)),
+					hash_estimate_size(inplace_max_freeze_stats_tables,
+									   sizeof(FreezeEntry)));
+}
+
+void
+FreezeShmemInit(void)
+{
+	HASHCTL		info;
+	bool		found;
+
+	shared = ShmemInitStruct("inplace freezing", sizeof(FreezeShared), &found);
+	if (!found)
+	{
+		int			tranche = LWLockNewTrancheId();
+
+		LWLockRegisterTranche(tranche, "InplaceFreezing");
+		LWLockInitialize(&shared->lock, tranche);
+		pg_atomic_init_u64(&shared->last_tick, 0);
+		shared->npairs = 0;
+	}
+
+	memset(&info, 0, sizeof(info));
+	info.keysize = sizeof(FreezeKey);
+	info.entrysize = sizeof(FreezeEntry);
+	tables = ShmemInitHash("inplace freezing tables",
+						   inplace_max_freeze_stats_tables,
+						   inplace_max_freeze_stats_tables,
+						   &info, HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+}
+
+/* ---------------- the timeline ---------------- */
+
+/*
+ * Make room by leaving out the pair that is missed least.
+ */
+static void
+timeline_thin(TimestampTz now)
+{
+	int			victim = 1;
+	double		least = -1;
+
+	for (int i = 1; i < shared->npairs - 1; i++)
+	{
+		TimelinePair *p = &shared->pairs[i];
+		double		gap = (double) (p[1].time - p[-1].time);
+		double		weight = gap / ((double) (now - p[1].time) + 1);
+
+		if (least < 0 || weight < least)
+		{
+			least = weight;
+			victim = i;
+		}
+	}
+	shared->npairs--;
+	memmove(&shared->pairs[victim], &shared->pairs[victim + 1],
+			(shared->npairs - victim) * sizeof(TimelinePair));
+}
+
+/*
+ * Note where WAL is, if that has not been done just now.
+ */
+void
+FreezeTimelineTick(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int64		since = now - (int64) pg_atomic_read_u64(&shared->last_tick);
+	XLogRecPtr	lsn;
+	int			n;
+
+	if ((since >= 0 && since < TIMELINE_MIN_USECS) || RecoveryInProgress())
+		return;
+
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	lsn = GetXLogInsertRecPtr();
+
+	/* a clock that was set back: what it said is worth nothing */
+	while (shared->npairs > 0 &&
+		   shared->pairs[shared->npairs - 1].time > now)
+		shared->npairs--;
+
+	n = shared->npairs;
+	if (n >= 2 && shared->pairs[n - 1].lsn == lsn &&
+		shared->pairs[n - 2].lsn == lsn)
+		shared->pairs[n - 1].time = now;	/* nothing goes on */
+	else
+	{
+		if (n == TIMELINE_SIZE)
+			timeline_thin(now);
+		n = shared->npairs++;
+		shared->pairs[n].lsn = lsn;
+		shared->pairs[n].time = now;
+	}
+	pg_atomic_write_u64(&shared->last_tick, (uint64) now);
+	LWLockRelease(&shared->lock);
+}
+
+/*
+ * The pairs on either side: *before is the last one below, *after the first
+ * one from there on, which is now if WAL has gone on since the last pair.
+ * Returns false if there is none below; then *after is the first one.
+ */
+static bool
+timeline_find(XLogRecPtr lsn, TimelinePair *before, TimelinePair *after)
+{
+	TimelinePair now;
+	int			low = 0;
+	int			high;
+	bool		found;
+
+	now.time = GetCurrentTimestamp();
+	now.lsn = GetXLogInsertRecPtr();
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	high = shared->npairs;
+	while (low < high)
+	{
+		int			mid = (low + high) / 2;
+
+		if (shared->pairs[mid].lsn < lsn)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	found = low > 0;
+	if (found)
+		*before = shared->pairs[low - 1];
+	*after = low < shared->npairs ? shared->pairs[low] : now;
+	LWLockRelease(&shared->lock);
+	return found;
+}
+
+/* when was this written? */
+TimestampTz
+FreezeTimelineTime(XLogRecPtr lsn)
+{
+	TimelinePair before;
+	TimelinePair after;
+
+	if (!timeline_find(lsn, &before, &after) ||
+		after.lsn <= before.lsn || after.time <= before.time)
+		return after.time;
+	if (lsn >= after.lsn)
+		return after.time;
+	return before.time + (TimestampTz)
+		((double) (after.time - before.time) *
+		 ((double) (lsn - before.lsn) / (double) (after.lsn - before.lsn)));
+}
+
+/* ---------------- tables ---------------- */
+
+/* with the lock held */
+static FreezeEntry *
+find_entry(Oid relid)
+{
+	FreezeKey	key = {MyDatabaseId, relid};
+
+	return hash_search(tables, &key, HASH_FIND, NULL);
+}
+
+bool
+FreezeStatsGet(Oid relid, FreezeStats *stats)
+{
+	FreezeEntry *entry;
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	entry = find_entry(relid);
+	if (entry != NULL)
+	{
+		SpinLockAcquire(&entry->mutex);
+		*stats = entry->stats;
+		SpinLockRelease(&entry->mutex);
+	}
+	LWLockRelease(&shared->lock);
+	return entry != NULL;
+}
+
+/* the lock is held exclusively */
+static void
+evict_entry(void)
+{
+	HASH_SEQ_STATUS seq;
+	FreezeEntry *entry;
+	FreezeKey	victim = {InvalidOid, InvalidOid};
+	TimestampTz oldest = DT_NOEND;
+
+	hash_seq_init(&seq, tables);
+	while ((entry = hash_seq_search(&seq)) != NULL)
+	{
+		if (entry->last_vacuum < oldest)
+		{
+			oldest = entry->last_vacuum;
+			victim = entry->key;
+		}
+	}
+	hash_search(tables, &victim, HASH_REMOVE, NULL);
+}
+
+/*
+ * A VACUUM begins: make sure of an entry, and say what is known.
+ */
+void
+FreezeStatsBegin(Relation rel, FreezeStats *stats)
+{
+	FreezeKey	key = {MyDatabaseId, RelationGetRelid(rel)};
+	TimestampTz now = GetCurrentTimestamp();
+	FreezeEntry *entry;
+
+	FreezeTimelineTick();
+
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	entry = hash_search(tables, &key, HASH_FIND, NULL);
+	if (entry == NULL)
+	{
+		if (hash_get_num_entries(tables) >= inplace_max_freeze_stats_tables)
+			evict_entry();
+		entry = hash_search(tables, &key, HASH_ENTER, NULL);
+		SpinLockInit(&entry->mutex);
+		memset(&entry->stats, 0, sizeof(entry->stats));
+	}
+	entry->last_vacuum = now;
+	entry->stats.target = inplace_target_freeze_duration;
+	*stats = entry->stats;
+	LWLockRelease(&shared->lock);
+}
+
+/*
+ * VACUUM set these bits.  A page without rows does not count for the model.
+ */
+void
+FreezeNoteSet(Relation rel, uint8 bits, bool has_rows)
+{
+	FreezeEntry *entry;
+
+	if (bits == 0)
+		return;
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	entry = find_entry(RelationGetRelid(rel));
+	if (entry != NULL)
+	{
+		SpinLockAcquire(&entry->mutex);
+		if (bits & VISIBILITYMAP_ALL_VISIBLE)
+			entry->stats.visible_sets++;
+		if (bits & VISIBILITYMAP_ALL_FROZEN)
+			entry->stats.frozen_sets++;
+		if (has_rows)
+		{
+			entry->stats.sample.sets++;
+			FreezeSampleAge(&entry->stats.sample);
+		}
+		SpinLockRelease(&entry->mutex);
+	}
+	LWLockRelease(&shared->lock);
+}
+
+void
+FreezeNotePageFreeze(Relation rel)
+{
+	FreezeEntry *entry;
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	entry = find_entry(RelationGetRelid(rel));
+	if (entry != NULL)
+	{
+		SpinLockAcquire(&entry->mutex);
+		entry->stats.page_freezes++;
+		SpinLockRelease(&entry->mutex);
+	}
+	LWLockRelease(&shared->lock);
+}
+
+/*
+ * Clear bits of the visibility map, with what they depend on, and remember
+ * what was there.  A row lock takes ALL_FROZEN alone; then the page stays
+ * all-visible.
+ */
+bool
+FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer, uint8 bits,
+				   FreezeUnset *unset)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+
+	unset->bits = 0;
+	if (!PageIsAllVisible(page))
+		return false;
+
+	/* the map page is pinned: this reads no buffer */
+	unset->bits = visibilitymap_get_status(rel, blk, &vmbuffer) & bits;
+	unset->lsn = PageGetLSN(page);
+	if (bits & VISIBILITYMAP_ALL_VISIBLE)
+		PageClearAllVisible(page);
+	return visibilitymap_clear(rel, blk, vmbuffer, bits) ||
+		(bits & VISIBILITYMAP_ALL_VISIBLE) != 0;
+}
+
+/*
+ * Called after the critical section.  The duration is since the page's last
+ * change, VACUUM's own included.  An insert only takes the set back.
+ */
+void
+FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
+{
+	FreezeEntry *entry;
+	bool		timed;
+	double		seconds = 0;
+
+	if (likely(unset->bits == 0))
+		return;
+
+	timed = !by_insert && RelationIsPermanent(rel) &&
+		!XLogRecPtrIsInvalid(unset->lsn);
+	if (timed)
+	{
+		FreezeTimelineTick();
+		seconds = (double) (GetCurrentTimestamp() -
+							FreezeTimelineTime(unset->lsn)) / USECS_PER_SEC;
+		seconds = Max(seconds, 0);
+	}
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	entry = find_entry(RelationGetRelid(rel));
+	if (entry != NULL)
+	{
+		FreezeStats *stats = &entry->stats;
+
+		SpinLockAcquire(&entry->mutex);
+		if (unset->bits & VISIBILITYMAP_ALL_VISIBLE)
+			stats->visible_unsets++;
+		if (unset->bits & VISIBILITYMAP_ALL_FROZEN)
+			stats->frozen_unsets++;
+		if (timed)
+		{
+			if (seconds < stats->target)
+				stats->early_unsets++;
+			FreezeSampleAdd(&stats->sample, seconds);
+		}
+		else if (by_insert && stats->sample.sets >= 1)
+			stats->sample.sets--;
+		SpinLockRelease(&entry->mutex);
+	}
+	LWLockRelease(&shared->lock);
+}

@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * freeze_stats.h
+ *	  What is known about how long the pages of a table stay as they are, and
+ *	  what that says about a page that VACUUM might freeze.
+ *
+ *		freeze_stats.c	shared memory: the timeline, and a table's figures
+ *		freeze_model.c	the chance that a page of some age is changed soon
+ *
+ * Lock order
+ *	  The lock of the shared memory is taken last, with a data page locked or
+ *	  not; nothing is locked under it but an entry's spinlock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_FREEZE_STATS_H
+#define INPLACE_FREEZE_STATS_H
+
+#include "inplace.h"
+#include "access/visibilitymapdefs.h"
+#include "utils/timestamp.h"
+
+/* logarithmic histogram of durations: four parts to each doubling */
+#define FREEZE_BUCKETS			112
+#define FREEZE_MIN_SECONDS		0.25
+
+/*
+ * The figures that the model goes by.  They are aged (halved) together when
+ * there are too many, so that ratios, mean and deviation stay.
+ */
+typedef struct FreezeSample
+{
+	double		sets;			/* pages set that no insert took back */
+	double		unsets;			/* pages unset, of known duration */
+	double		sum;			/* of the durations, in seconds */
+	double		sum_squares;
+	float		histogram[FREEZE_BUCKETS];
+} FreezeSample;
+
+typedef struct FreezeStats
+{
+	int64		visible_sets;
+	int64		frozen_sets;
+	int64		visible_unsets;
+	int64		frozen_unsets;
+	int64		early_unsets;
+	int64		page_freezes;
+	int			target;			/* seconds, as of the last VACUUM */
+	FreezeSample sample;
+} FreezeStats;
+
+/* what a change of a page took off the visibility map, and when it had last
+ * been changed before */
+typedef struct FreezeUnset
+{
+	uint8		bits;
+	XLogRecPtr	lsn;
+} FreezeUnset;
+
+/* freeze_stats.c */
+extern int	inplace_target_freeze_duration;
+extern bool inplace_adaptive_freezing;
+extern int	inplace_max_freeze_stats_tables;
+
+extern Size FreezeShmemSize(void);
+extern void FreezeShmemInit(void);
+extern void FreezeTimelineTick(void);
+extern TimestampTz FreezeTimelineTime(XLogRecPtr lsn);
+extern bool FreezeStatsGet(Oid relid, FreezeStats *stats);
+extern void FreezeStatsBegin(Relation rel, FreezeStats *stats);
+extern void FreezeNoteSet(Relation rel, uint8 bits, bool has_rows);
+extern void FreezeNotePageFreeze(Relation rel);
+extern void FreezeNoteUnset(Relation rel, const FreezeUnset *unset,
+							bool by_insert);
+
+/* for the critical section of a change; FreezeNoteUnset is for after it */
+extern bool FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer,
+							   uint8 bits, FreezeUnset *unset);
+
+/* freeze_model.c */
+extern void FreezeSampleAdd(FreezeSample *sample, double seconds);
+extern void FreezeSampleAge(FreezeSample *sample);
+extern double FreezeSampleMean(const FreezeSample *sample);
+extern double FreezeSampleDeviation(const FreezeSample *sample);
+extern double FreezeChangeProbability(const FreezeSample *sample, double age,
+									  double target);
+extern bool FreezeIsWorthwhile(const FreezeSample *sample, double age,
+							   double target);
+extern double FreezeThreshold(const FreezeSample *sample, double target);
+
+#endif							/* INPLACE_FREEZE_STATS_H */

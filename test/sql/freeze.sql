@@ -1,0 +1,56 @@
+-- adaptive freezing
+CREATE TABLE fz (id int PRIMARY KEY, t text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO fz SELECT g, repeat('f', 400) FROM generate_series(1, 2000) g;
+SELECT all_visible_sets, pages_frozen FROM inplace.stat_freeze WHERE relname = 'fz';
+-- off: as heap, nothing has to be frozen yet
+SET inplace.adaptive_freezing = off;
+VACUUM fz;
+SELECT all_visible_sets > 100 AS visible, all_frozen_sets, pages_frozen, observations
+FROM inplace.stat_freeze WHERE relname = 'fz';
+-- VACUUM FREEZE freezes all
+VACUUM (FREEZE) fz;
+SELECT all_frozen_sets = all_visible_sets AS all_frozen, pages_frozen = all_frozen_sets AS counted
+FROM inplace.stat_freeze WHERE relname = 'fz';
+RESET inplace.adaptive_freezing;
+-- on: nothing is known, all is frozen
+CREATE TABLE fz2 (id int PRIMARY KEY, t text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO fz2 SELECT g, repeat('f', 400) FROM generate_series(1, 2000) g;
+VACUUM fz2;
+SELECT all_frozen_sets = all_visible_sets AS all_frozen, pages_frozen = all_frozen_sets AS counted,
+    threshold_seconds, target_seconds
+FROM inplace.stat_freeze WHERE relname = 'fz2';
+-- each kind of change is counted once a page
+UPDATE fz2 SET t = repeat('g', 400) WHERE id = 1;
+UPDATE fz2 SET t = repeat('h', 400) WHERE id = 2;
+DELETE FROM fz2 WHERE id = 1000;
+SELECT all_visible_unsets, all_frozen_unsets, early_unsets, observations
+FROM inplace.stat_freeze WHERE relname = 'fz2';
+-- a lock takes all-frozen only
+BEGIN;
+SELECT id FROM fz2 WHERE id = 500 FOR UPDATE;
+COMMIT;
+SELECT all_visible_unsets, all_frozen_unsets, early_unsets, observations
+FROM inplace.stat_freeze WHERE relname = 'fz2';
+-- an insert unsets as well, but is no observation
+VACUUM (FREEZE) fz2;
+INSERT INTO fz2 VALUES (3000, 'x');
+SELECT all_visible_unsets, all_frozen_unsets, early_unsets, observations
+FROM inplace.stat_freeze WHERE relname = 'fz2';
+-- the model: normal, all changed at about 100 s
+CREATE FUNCTION fz_p(d float8[], sets float8, age float8, target float8) RETURNS numeric
+LANGUAGE sql AS 'SELECT round(inplace.freeze_probability(d, sets, age, target)::numeric, 3)';
+SELECT fz_p(array_agg(100 + g), 50, 0, 1000) AS young, fz_p(array_agg(100 + g), 50, 1000, 1000) AS old,
+    fz_p(array_agg(100 + g), 5000, 0, 1000) AS mostly_kept, fz_p(array_agg(100 + g), 50, 0, 10) AS short_target
+FROM generate_series(-24, 25) g;
+-- two kinds of changes, at once and near the target: what lies between is not
+-- safe, what lies beyond is
+SELECT fz_p(d, 400, 0, 100) AS new, fz_p(d, 400, 40, 100) AS between, fz_p(d, 400, 120, 100) AS beyond
+FROM (SELECT array_agg(CASE WHEN g % 2 = 0 THEN 1 ELSE 90 END::float8) AS d FROM generate_series(1, 200) g) s;
+-- ... and if the second is far off, pages in between can be frozen for a while
+SELECT fz_p(d, 400, 0, 100) AS new, fz_p(d, 400, 40, 100) AS between, fz_p(d, 400, 900, 100) AS before
+FROM (SELECT array_agg(CASE WHEN g % 2 = 0 THEN 1 ELSE 950 END::float8) AS d FROM generate_series(1, 200) g) s;
+SELECT inplace.freeze_probability('{1,NULL}', 1, 1, 1);
+SELECT inplace.freeze_probability('{1,-1}', 1, 1, 1);
+SELECT inplace.freeze_probability('{1}', 1, 'NaN', 1);
+DROP FUNCTION fz_p;
+DROP TABLE fz, fz2;
