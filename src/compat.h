@@ -149,6 +149,7 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	index_beginscan(table, index, snapshot, nkeys, norderbys)
 #endif
 
+<<<<<<< HEAD
 /* RelationIsLogicallyLogged needs it up to 15 */
 #include "catalog/catalog.h"
 
@@ -171,6 +172,32 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define AllocDecodedChange(rb)	ReorderBufferAllocChange(rb)
 #else
 #define AllocDecodedChange(rb)	ReorderBufferGetChange(rb)
+=======
+/* nbtree's way down to a leaf: the table came in 16, the snapshot went in 17 */
+#if PG_VERSION_NUM >= 170000
+#define BtSearchLeaf(index, table, key, buffer) \
+	_bt_search(index, table, key, buffer, BT_READ)
+#elif PG_VERSION_NUM >= 160000
+#define BtSearchLeaf(index, table, key, buffer) \
+	_bt_search(index, table, key, buffer, BT_READ, NULL)
+#else
+#define BtSearchLeaf(index, table, key, buffer) \
+	_bt_search(index, key, buffer, BT_READ, NULL)
+#endif
+
+/* summarizing indexes are known from 16 on */
+#if PG_VERSION_NUM >= 160000
+#define IndexIsSummarizing(index)	((index)->rd_indam->amsummarizing)
+#else
+#define IndexIsSummarizing(index)	false
+#endif
+
+/* up to 16 only indexes that say btree are built in parallel */
+#if PG_VERSION_NUM >= 170000
+#define DisableParallelBuild(am)	((am)->amcanbuildparallel = false)
+#else
+#define DisableParallelBuild(am)	((void) 0)
+>>>>>>> f12d2f8 (inplace_btree: an update of its columns is in place)
 #endif
 
 /* goes before the whole declaration */
