@@ -149,7 +149,6 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	index_beginscan(table, index, snapshot, nkeys, norderbys)
 #endif
 
-<<<<<<< HEAD
 /* RelationIsLogicallyLogged needs it up to 15 */
 #include "catalog/catalog.h"
 
@@ -172,7 +171,8 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define AllocDecodedChange(rb)	ReorderBufferAllocChange(rb)
 #else
 #define AllocDecodedChange(rb)	ReorderBufferGetChange(rb)
-=======
+#endif
+
 /* nbtree's way down to a leaf: the table came in 16, the snapshot went in 17 */
 #if PG_VERSION_NUM >= 170000
 #define BtSearchLeaf(index, table, key, buffer) \
@@ -183,6 +183,18 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #else
 #define BtSearchLeaf(index, table, key, buffer) \
 	_bt_search(index, key, buffer, BT_READ, NULL)
+#endif
+
+/* nbtree's array keys (IN lists) look after themselves from 17 on */
+#if PG_VERSION_NUM >= 170000
+#define BtStartArrayKeys(scan)	true
+#define BtNextArrayKeys(scan)	_bt_start_prim_scan(scan, ForwardScanDirection)
+#else
+#define BtStartArrayKeys(scan) \
+	(((BTScanOpaque) (scan)->opaque)->numArrayKeys == 0 || \
+	 (((BTScanOpaque) (scan)->opaque)->numArrayKeys > 0 && \
+	  (_bt_start_array_keys(scan, ForwardScanDirection), true)))
+#define BtNextArrayKeys(scan)	_bt_advance_array_keys(scan, ForwardScanDirection)
 #endif
 
 /* summarizing indexes are known from 16 on */
@@ -197,7 +209,6 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define DisableParallelBuild(am)	((am)->amcanbuildparallel = false)
 #else
 #define DisableParallelBuild(am)	((void) 0)
->>>>>>> f12d2f8 (inplace_btree: an update of its columns is in place)
 #endif
 
 /* goes before the whole declaration */

@@ -7,7 +7,8 @@
  * (index.h):
  *	 amrescan, amgettuple	get the entry along with each TID and leave it in the
  *				table's fetch state, where the row is compared with it
- *	 amgetbitmap	has every row rechecked
+ *	 amgetbitmap	has every row rechecked (the loop is the one thing that is
+ *				written anew)
  *	 aminsert	leaves the key for the table's side of a unique
  *				check, which is asked about a TID alone
  *	 ambuild	nbtree's build takes only relations that say btree
@@ -76,13 +77,27 @@ inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 static int64
 inplace_btree_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
 	int64		n = 0;
 
-	while (nbtree_routine()->amgettuple(scan, ForwardScanDirection))
+	if (!BtStartArrayKeys(scan))
+		return 0;
+	do
 	{
+		if (!_bt_first(scan, ForwardScanDirection))
+			continue;
 		tbm_add_tuples(tbm, &scan->xs_heaptid, 1, true);
 		n++;
-	}
+		for (;;)
+		{
+			if (++so->currPos.itemIndex > so->currPos.lastItem &&
+				!_bt_next(scan, ForwardScanDirection))
+				break;
+			tbm_add_tuples(tbm, &so->currPos.items[so->currPos.itemIndex].heapTid,
+						   1, true);
+			n++;
+		}
+	} while (so->numArrayKeys && BtNextArrayKeys(scan));
 	return n;
 }
 

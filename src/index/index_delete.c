@@ -35,6 +35,7 @@
 #include "catalog/catalog.h"
 #include "index/index.h"
 #include "port/pg_bitutils.h"
+#include "table/scan.h"
 #include "table/table.h"
 #include "utils/spccache.h"
 

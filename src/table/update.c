@@ -538,17 +538,14 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
 #endif
 	key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
-<<<<<<< HEAD
 	if (RelationIsLogicallyLogged(rel))
 		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
-=======
 	us->taking = inplace_taking_indexes(rel);
 	if (us->taking != NULL)
 	{
 		bms_free(index_attrs);
 		index_attrs = bms_copy(TakingBlockingAttrs(us->taking));
 	}
->>>>>>> f12d2f8 (inplace_btree: an update of its columns is in place)
 
 	form_row(us, slot, NULL);
 	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
