@@ -110,23 +110,30 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 					 IndexInfo *info)
 {
 	UniqueCheckKey key;
+	Oid			relam = index->rd_rel->relam;
 	bool		result = false;
 
-	if (check == UNIQUE_CHECK_NO || !RelationIsInplace(table))
+#ifndef USE_ASSERT_CHECKING
+	if (check == UNIQUE_CHECK_NO)
 		return nbtree_routine()->aminsert(index, values, isnull, tid, table,
 										  check, index_unchanged, info);
+#endif
 
 	key.index = index;
 	key.values = values;
 	key.isnull = isnull;
 	PG_TRY();
 	{
-		inplace_unique_check_key = &key;
+		if (check != UNIQUE_CHECK_NO)
+			inplace_unique_check_key = &key;
+		/* nbtree asserts that when it looks at the storage parameters */
+		index->rd_rel->relam = BTREE_AM_OID;
 		result = nbtree_routine()->aminsert(index, values, isnull, tid, table,
 											check, index_unchanged, info);
 	}
 	PG_FINALLY();
 	{
+		index->rd_rel->relam = relam;
 		inplace_unique_check_key = NULL;
 	}
 	PG_END_TRY();
