@@ -173,6 +173,44 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define AllocDecodedChange(rb)	ReorderBufferGetChange(rb)
 #endif
 
+/* nbtree's way down to a leaf: the table came in 16, the snapshot went in 17 */
+#if PG_VERSION_NUM >= 170000
+#define BtSearchLeaf(index, table, key, buffer) \
+	_bt_search(index, table, key, buffer, BT_READ)
+#elif PG_VERSION_NUM >= 160000
+#define BtSearchLeaf(index, table, key, buffer) \
+	_bt_search(index, table, key, buffer, BT_READ, NULL)
+#else
+#define BtSearchLeaf(index, table, key, buffer) \
+	_bt_search(index, key, buffer, BT_READ, NULL)
+#endif
+
+/* nbtree's array keys (IN lists) look after themselves from 17 on */
+#if PG_VERSION_NUM >= 170000
+#define BtStartArrayKeys(scan)	true
+#define BtNextArrayKeys(scan)	_bt_start_prim_scan(scan, ForwardScanDirection)
+#else
+#define BtStartArrayKeys(scan) \
+	(((BTScanOpaque) (scan)->opaque)->numArrayKeys == 0 || \
+	 (((BTScanOpaque) (scan)->opaque)->numArrayKeys > 0 && \
+	  (_bt_start_array_keys(scan, ForwardScanDirection), true)))
+#define BtNextArrayKeys(scan)	_bt_advance_array_keys(scan, ForwardScanDirection)
+#endif
+
+/* summarizing indexes are known from 16 on */
+#if PG_VERSION_NUM >= 160000
+#define IndexIsSummarizing(index)	((index)->rd_indam->amsummarizing)
+#else
+#define IndexIsSummarizing(index)	false
+#endif
+
+/* up to 16 only indexes that say btree are built in parallel */
+#if PG_VERSION_NUM >= 170000
+#define DisableParallelBuild(am)	((am)->amcanbuildparallel = false)
+#else
+#define DisableParallelBuild(am)	((void) 0)
+#endif
+
 /* goes before the whole declaration */
 #if PG_VERSION_NUM >= 180000
 #define INPLACE_NORETURN	pg_noreturn

@@ -11,4 +11,4 @@ COMMENT ON FUNCTION inplace.btree_handler(internal) IS
 CREATE ACCESS METHOD inplace_btree TYPE INDEX HANDLER inplace.btree_handler;
 
 COMMENT ON ACCESS METHOD inplace_btree IS
-'B-tree indexes of inplace tables; not supported yet: no index can be built';
+'B-tree indexes of inplace tables: an update of their columns leaves all other indexes alone';

@@ -1,55 +1,198 @@
 /*-------------------------------------------------------------------------
  *
  * btree_handler.c
- *	  Routine of the index access method inplace_btree.
+ *	  The index access method inplace_btree: nbtree, with a recheck.
  *
- * It is nbtree's, whose operator classes sql/parts/30-btree-opclasses.sql
- * mirrors.  The recheck of stale entries is not there yet, so no such index
- * can be built: whoever tries is told.
+ * The routine is nbtree's but for what has to know about stale entries
+ * (index.h):
+ *	 amrescan, amgettuple	get the entry along with each TID and leave it in the
+ *				table's fetch state, where the row is compared with it
+ *	 amgetbitmap	has every row rechecked (the loop is the one thing that is
+ *				written anew)
+ *	 aminsert	leaves the key for the table's side of a unique
+ *				check, which is asked about a TID alone
+ *	 ambuild	nbtree's build takes only relations that say btree
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "access/amapi.h"
-#include "fmgr.h"
+#include "access/nbtree.h"
+#include "access/relscan.h"
+#include "index/index.h"
 #include "nodes/execnodes.h"
+#include "nodes/tidbitmap.h"
+#include "table/scan.h"
 #include "utils/fmgroids.h"
+#include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(inplace_btree_handler);
 
-INPLACE_NORETURN static void
-RefuseIndex(Relation index)
+const UniqueCheckKey *inplace_unique_check_key = NULL;
+
+/* nbtree's own routine, for the life of the process */
+static const IndexAmRoutine *
+nbtree_routine(void)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("cannot build index \"%s\": access method inplace_btree is not supported yet",
-					RelationGetRelationName(index)),
-			 errhint("Use btree.")));
+	static const IndexAmRoutine *routine = NULL;
+
+	if (routine == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		routine = (const IndexAmRoutine *)
+			DatumGetPointer(OidFunctionCall1(F_BTHANDLER, PointerGetDatum(NULL)));
+		MemoryContextSwitchTo(old);
+	}
+	return routine;
 }
 
+/* ---------------- scans ---------------- */
+
+static void
+inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					 ScanKey orderbys, int norderbys)
+{
+	if (scan->heapRelation && RelationIsInplace(scan->heapRelation))
+		scan->xs_want_itup = true;
+	nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
+}
+
+static bool
+inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
+{
+	bool		found = nbtree_routine()->amgettuple(scan, dir);
+
+	if (scan->xs_heapfetch && RelationIsInplace(scan->heapRelation))
+	{
+		InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) scan->xs_heapfetch;
+
+		fetch->index = scan->indexRelation;
+		fetch->itup = found ? scan->xs_itup : NULL;
+	}
+	return found;
+}
+
+static int64
+inplace_btree_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	int64		n = 0;
+
+	if (!BtStartArrayKeys(scan))
+		return 0;
+	do
+	{
+		if (!_bt_first(scan, ForwardScanDirection))
+			continue;
+		tbm_add_tuples(tbm, &scan->xs_heaptid, 1, true);
+		n++;
+		for (;;)
+		{
+			if (++so->currPos.itemIndex > so->currPos.lastItem &&
+				!_bt_next(scan, ForwardScanDirection))
+				break;
+			tbm_add_tuples(tbm, &so->currPos.items[so->currPos.itemIndex].heapTid,
+						   1, true);
+			n++;
+		}
+	} while (so->numArrayKeys && BtNextArrayKeys(scan));
+	return n;
+}
+
+/* ---------------- inserts ---------------- */
+
+static bool
+inplace_btree_insert(Relation index, Datum *values, bool *isnull,
+					 ItemPointer tid, Relation table,
+					 IndexUniqueCheck check, bool index_unchanged,
+					 IndexInfo *info)
+{
+	UniqueCheckKey key;
+	Oid			relam = index->rd_rel->relam;
+	bool		result = false;
+
+#ifndef USE_ASSERT_CHECKING
+	if (check == UNIQUE_CHECK_NO)
+		return nbtree_routine()->aminsert(index, values, isnull, tid, table,
+										  check, index_unchanged, info);
+#endif
+
+	key.index = index;
+	key.values = values;
+	key.isnull = isnull;
+	PG_TRY();
+	{
+		if (check != UNIQUE_CHECK_NO)
+			inplace_unique_check_key = &key;
+		/* nbtree asserts that when it looks at the storage parameters */
+		index->rd_rel->relam = BTREE_AM_OID;
+		result = nbtree_routine()->aminsert(index, values, isnull, tid, table,
+											check, index_unchanged, info);
+	}
+	PG_FINALLY();
+	{
+		index->rd_rel->relam = relam;
+		inplace_unique_check_key = NULL;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/* ---------------- build ---------------- */
+
+/*
+ * Sort support is given to relations of the method btree only.  Workers would
+ * open the index themselves, and see what it is.
+ */
 static IndexBuildResult *
 inplace_btree_build(Relation table, Relation index, IndexInfo *info)
 {
-	RefuseIndex(index);
+	Oid			relam = index->rd_rel->relam;
+	IndexBuildResult *result = NULL;
+
+	if (!RelationIsInplace(table))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot build index \"%s\": table \"%s\" does not use the inplace access method",
+						RelationGetRelationName(index),
+						RelationGetRelationName(table)),
+				 errhint("Use btree for tables of other access methods.")));
+	info->ii_ParallelWorkers = 0;
+	PG_TRY();
+	{
+		index->rd_rel->relam = BTREE_AM_OID;
+		result = nbtree_routine()->ambuild(table, index, info);
+	}
+	PG_FINALLY();
+	{
+		index->rd_rel->relam = relam;
+	}
+	PG_END_TRY();
+	return result;
 }
 
-static void
-inplace_btree_buildempty(Relation index)
+bool
+inplace_index_is_btree(Relation index)
 {
-	RefuseIndex(index);
+	return index->rd_indam->aminsert == inplace_btree_insert;
 }
 
 Datum
 inplace_btree_handler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *am;
+	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
-	am = (IndexAmRoutine *) DatumGetPointer(OidFunctionCall1(F_BTHANDLER,
-															 PointerGetDatum(NULL)));
+	InplaceRequirePreload();
+	memcpy(am, nbtree_routine(), sizeof(IndexAmRoutine));
 	/* name_ops stores cstring; the server's own catalog does not ask */
 	am->amstorage = true;
+	DisableParallelBuild(am);
 	am->ambuild = inplace_btree_build;
-	am->ambuildempty = inplace_btree_buildempty;
+	am->aminsert = inplace_btree_insert;
+	am->amrescan = inplace_btree_rescan;
+	am->amgettuple = inplace_btree_gettuple;
+	am->amgetbitmap = inplace_btree_getbitmap;
 	PG_RETURN_POINTER(am);
 }

@@ -14,9 +14,10 @@
  * most is to be had first, and give up as soon as that does not pay.
  *
  * What is on a TID
- *	  An in-place update leaves the index entries alone, so an entry is
- *	  deletable when the row as a whole is: deleted or moved, and that visible
- *	  to everybody; its insert aborted; or pruned to a stub.  Stubs stay until
+ *	  An entry is deletable when the row as a whole is: deleted or moved, and
+ *	  that visible to everybody; its insert aborted; or pruned to a stub.  An
+ *	  entry of an index that takes in-place updates is so, too, when no version
+ *	  of the row that somebody may see has its key (index.h).  Stubs stay until
  *	  VACUUM, which knows that no index points to them.  So an entry to an
  *	  unused or missing line pointer is corruption.
  *
@@ -25,19 +26,25 @@
  *	  page was logged with its own horizon, so stubs add nothing.
  *
  * Locks: the caller has the index page locked; table pages are share-locked
- * one at a time.
+ * one at a time, and undo pages under them.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "catalog/catalog.h"
+#include "index/index.h"
 #include "port/pg_bitutils.h"
+#include "table/scan.h"
 #include "table/table.h"
 #include "utils/spccache.h"
 
 /* bottom-up: blocks visited at most */
 #define BOTTOMUP_MAX_BLOCKS			6
+
+/* bottom-up: blocks visited at most in an index that takes in-place updates,
+ * whose pages fill with entries of former keys of rows all over the table */
+#define BOTTOMUP_MAX_BLOCKS_TAKING	400
 
 /* bottom-up: blocks this close to each other count as neighbours */
 #define BOTTOMUP_NEIGHBOUR_DISTANCE 3
@@ -129,7 +136,8 @@ make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
  * Returns how many blocks at the front are neighbours.
  */
 static int
-rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups)
+rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
+			bool taking)
 {
 	TM_IndexDelete *sorted;
 	int			ntids = 0;
@@ -149,7 +157,8 @@ rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups)
 			groups[i].promising = pg_nextpower2_32(groups[i].promising);
 	}
 	sort_groups(groups, *ngroups);
-	*ngroups = Min(*ngroups, BOTTOMUP_MAX_BLOCKS);
+	*ngroups = Min(*ngroups,
+				   taking ? BOTTOMUP_MAX_BLOCKS_TAKING : BOTTOMUP_MAX_BLOCKS);
 
 	/*
 	 * When the best blocks are next to each other, the rows were probably
@@ -206,7 +215,7 @@ report_bad_tid(Relation rel, TM_IndexDeleteOp *delstate,
 static bool
 check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
 		  Buffer buffer, OffsetNumber maxoff, GlobalVisState *vistest,
-		  TransactionId *horizon)
+		  Page index_page, TransactionId *oldest_xmin, TransactionId *horizon)
 {
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&deltid->tid);
@@ -224,6 +233,19 @@ check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
 		report_bad_tid(rel, delstate, deltid, "not in use");
 
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	if (index_page != NULL && (tup->t_infomask & IP_STALE) && !known)
+	{
+		OffsetNumber idxoff = delstate->status[deltid->id].idxoffnum;
+		IndexTuple	itup = (IndexTuple) PageGetItem(index_page,
+													PageGetItemId(index_page, idxoff));
+
+		if (!TransactionIdIsValid(*oldest_xmin))
+			*oldest_xmin = GetOldestNonRemovableTransactionId(rel);
+		if (!inplace_entry_needed(rel, delstate->irel, itup,
+								  BufferGetBlockNumber(buffer), off, tup,
+								  RowLength(tup, lp), *oldest_xmin, horizon))
+			return true;
+	}
 	switch (inplace_row_state(tup, buffer, InvalidTransactionId, vistest,
 							  &all_visible))
 	{
@@ -263,11 +285,22 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	int			prefetch_distance;
 	int			freed = 0;
 	int			target = delstate->bottomupfreespace;
+	bool		taking = inplace_index_takes(delstate->irel);
+	TransactionId oldest_xmin = InvalidTransactionId;
+	Buffer		index_buffer = InvalidBuffer;
+	Page		index_page = NULL;
+
+	/* the caller has it locked */
+	if (taking)
+	{
+		index_buffer = ReadBuffer(delstate->irel, delstate->iblknum);
+		index_page = BufferGetPage(index_buffer);
+	}
 
 	groups = make_groups(delstate, &ngroups);
 	if (delstate->bottomup)
 	{
-		neighbours = rank_groups(delstate, groups, &ngroups);
+		neighbours = rank_groups(delstate, groups, &ngroups, taking);
 		/* read ahead those only that we are likely to visit */
 		prefetch_distance = neighbours;
 	}
@@ -290,7 +323,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 			 * Every block outside the run of neighbours has to be worth
 			 * more: be content with half as much from here on.
 			 */
-			if (nvisited >= neighbours)
+			if (nvisited >= neighbours && !taking)
 				target /= 2;
 			if (freed >= target)
 				break;
@@ -314,7 +347,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 			TM_IndexStatus *status = &delstate->status[deltid->id];
 
 			if (!check_tid(rel, delstate, deltid, buffer, maxoff, vistest,
-						   &horizon))
+						   index_page, &oldest_xmin, &horizon))
 				continue;
 			status->knowndeletable = true;
 			freed += status->freespace;
@@ -325,7 +358,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		nvisited++;
 
 		/* where the best block has nothing, the next will not have more */
-		if (delstate->bottomup && freed == freed_before)
+		if (delstate->bottomup && freed == freed_before && !taking)
 			break;
 	}
 
@@ -333,5 +366,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	Assert(delstate->bottomup || nkept > 0 || delstate->ndeltids == 0);
 	delstate->ndeltids = nkept;
 	pfree(groups);
+	if (BufferIsValid(index_buffer))
+		ReleaseBuffer(index_buffer);
 	return horizon;
 }

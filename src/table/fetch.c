@@ -16,6 +16,7 @@
  */
 #include "inplace.h"
 
+#include "index/index.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -301,6 +302,38 @@ inplace_index_fetch_end(IndexFetchTableData *data)
 	pfree(data);
 }
 
+/*
+ * Does a row that may have stale entries have the key it was found by, for
+ * SnapshotDirty?  The version that will be left is the newest, or if that is not
+ * committed the one before: either will do, for the caller to wait for.
+ */
+static bool
+dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
+				  OffsetNumber off, InplaceTupleHeader tup, Size len)
+{
+	static ChainWalk *walk = NULL;
+
+	if (fetch->itup == NULL && inplace_unique_check_key == NULL)
+		return true;
+	if (walk == NULL)
+		walk = MemoryContextAlloc(TopMemoryContext, sizeof(ChainWalk));
+	inplace_walk_begin(walk, rel, blk, off, tup, len);
+	for (;;)
+	{
+		XidStatus	status = inplace_xid_status(walk->tuple, InvalidBuffer);
+
+		if (status != XID_ABORTED &&
+			(fetch->itup != NULL ?
+			 inplace_entry_matches_tuple(rel, fetch->index, fetch->itup,
+										 walk->tuple, false) :
+			 inplace_key_matches_tuple(rel, inplace_unique_check_key, walk->tuple)))
+			return true;
+		if (status == XID_COMMITTED || status == XID_CURRENT ||
+			!inplace_walk_back(walk, FirstNormalTransactionId))
+			return false;
+	}
+}
+
 static bool
 inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 						  Snapshot snapshot, TupleTableSlot *slot,
@@ -313,6 +346,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	Buffer		prev = fetch->cbuf;
 	bool		found = false;
 	bool		dead = false;
+	bool		recheck = false;
 	Page		page;
 	ItemId		lp;
 
@@ -336,9 +370,21 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		dead = true;
 	else
 	{
+		InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		bool		stale = (tup->t_infomask & IP_STALE) != 0;
+
 		found = fetch_visible(rel, fetch->cbuf, page, blk, off, lp, snapshot,
 							  slot);
-		if (!found && all_dead)
+		if (found && stale)
+		{
+			if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
+				found = dirty_key_matches(rel, fetch, blk, off, tup,
+										  RowLength(tup, lp));
+			else
+				recheck = fetch->itup != NULL &&
+					snapshot->snapshot_type != SNAPSHOT_ANY;
+		}
+		else if (!found && all_dead)
 		{
 			bool		all_visible;
 			RowState	state;
@@ -352,6 +398,13 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 
 	LockBuffer(fetch->cbuf, BUFFER_LOCK_UNLOCK);
 
+	/* is the entry that led here the one of this version? */
+	if (recheck &&
+		!inplace_entry_matches_slot(fetch->index, fetch->itup, slot))
+	{
+		ExecClearTuple(slot);
+		found = false;
+	}
 	if (all_dead)
 		*all_dead = dead;
 	return found;

@@ -69,6 +69,10 @@ typedef struct InplaceIndexFetchData
 {
 	IndexFetchTableData base;	/* must be first */
 	Buffer		cbuf;			/* pinned page of the last TID, or invalid */
+
+	/* left by an inplace_btree scan: the entry that the next TID is from */
+	Relation	index;
+	IndexTuple	itup;
 } InplaceIndexFetchData;
 
 #if PG_VERSION_NUM >= 180000

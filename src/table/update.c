@@ -5,7 +5,8 @@
  *
  * An update is in place if
  *	 - no column of an index that cannot take it has changed (summarizing
- *	   indexes can, from PostgreSQL 16 on),
+ *	   indexes can, from PostgreSQL 16 on, and inplace_btree ones, which get
+ *	   a new entry each: index/index.h),
  *	 - the new row fits on the page, after a prune if need be,
  *	 - the transaction would not give two versions of the row the same tag,
  *	 - what changed fits an undo page.
@@ -27,6 +28,7 @@
 #include "access/heaptoast.h"
 #include "access/hio.h"
 #include "access/visibilitymap.h"
+#include "index/index.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
 #include "table/compare.h"
@@ -54,6 +56,8 @@ typedef struct UpdateState
 	bool		key_changed;
 	bool		index_changed;	/* ... that cannot take it in place */
 	bool		summary_changed;
+	TakingIndexes *taking;		/* indexes that can take it, or NULL */
+	bool		stale;			/* a key of theirs changed: the old entry stays */
 	bool		conflict;		/* older versions cut off, standbys not told */
 	/* the new row's place, if it moved */
 	Buffer		newbuf;
@@ -111,6 +115,8 @@ find_changes(UpdateState *us, const Bitmapset *index_attrs,
 	us->index_changed = inplace_diff_overlaps(&us->diff, index_attrs);
 	us->summary_changed = inplace_diff_overlaps(&us->diff, summary_attrs);
 	us->key_changed = inplace_diff_overlaps(&us->diff, key_attrs);
+	us->stale = us->taking != NULL &&
+		inplace_taking_changed(us->taking, &us->diff);
 }
 
 /*
@@ -220,6 +226,7 @@ update_in_place(UpdateState *us)
 	hdr->t_xid = us->xid;
 	hdr->t_tag = NextTag(us->rc.base.t_tag);
 	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
+		(us->stale ? IP_STALE : 0) |
 		(us->key_changed ? IP_KEYS_UPDATED : 0);
 
 	/*
@@ -528,6 +535,12 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
 	if (RelationIsLogicallyLogged(rel))
 		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
+	us->taking = inplace_taking_indexes(rel);
+	if (us->taking != NULL)
+	{
+		bms_free(index_attrs);
+		index_attrs = bms_copy(TakingBlockingAttrs(us->taking));
+	}
 
 	form_row(us, slot, NULL);
 	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
@@ -714,6 +727,9 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	static UpdateState *us = NULL;	/* large, and never in use twice */
 	TM_Result	result;
 	bool		in_place = false;
+	TakingIndexes *taking;
+	ItemPointerData entry_tid;
+	bool		insert_entries;
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -734,7 +750,11 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	us->xid = GetCurrentTransactionId();
 	tmfd->traversed = false;
 
+	us->taking = NULL;
 	result = do_update(us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
+	taking = us->taking;
+	entry_tid = us->target.tid;
+	insert_entries = result == TM_Ok && in_place && us->stale;
 	if (result == TM_Ok)
 		pfree(us->newtup);
 
@@ -745,6 +765,12 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 #else
 	*update_indexes = result == TM_Ok && !in_place;
 #endif
+
+	/* may run an operator class's code, and that may come here */
+	if (insert_entries)
+		inplace_insert_entries(rel, taking, &entry_tid, slot);
+	if (taking)
+		pfree(taking);
 	return result;
 }
 

@@ -148,7 +148,6 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 			rec->old.t_infomask |= IP_FROZEN;
 		if (newer)
 		{
-			rec->old.t_infomask |= newer->t_infomask & IP_STALE;
 			rec->old.t_natts = newer->t_natts;
 			rec->old.t_tag = (flags & UR_TAG_SAME) ? newer->t_tag :
 				(flags & UR_TAG_ZERO) ? 0 :
@@ -158,6 +157,10 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 	}
 	else
 		memcpy(&rec->old, p, SizeOfInplaceTupleHeader);
+
+	/* entries that the change has left behind outlive its rollback */
+	if (newer != NULL)
+		rec->old.t_infomask |= newer->t_infomask & IP_STALE;
 
 	p += oldlen;
 	rec->payload_len = rec->hdr.ur_len - SizeOfUndoRecordHeader - oldlen;

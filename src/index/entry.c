@@ -1,0 +1,263 @@
+/*-------------------------------------------------------------------------
+ *
+ * entry.c
+ *	  An index entry and the versions of its row: does it belong to this one,
+ *	  is it needed by any, is it there already?
+ *
+ * Only for indexes that take in-place updates, where equal keys are
+ * identical (index.h), and for others whose entries always belong to every
+ * version: those have no IP_STALE rows of their own doing, and the comparison
+ * just comes out true.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/nbtree.h"
+#include "catalog/pg_type.h"
+#include "index/index.h"
+#include "storage/predicate.h"
+#include "table/scan.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+/* a key column of an index, against a value of the table's column */
+static bool
+same_value(Relation index, int i, Datum entry, bool entry_null,
+		   Datum value, bool value_null)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
+	if (entry_null || value_null)
+		return entry_null == value_null;
+	return datum_image_eq(entry, value, att->attbyval, att->attlen);
+}
+
+/*
+ * May the key be compared with the row's columns?  Not where it is computed:
+ * such indexes do not take in-place updates, and any change of what they are
+ * computed from moves the row.
+ */
+static bool
+key_is_plain(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (index->rd_index->indkey.values[i] <= 0 ||
+			index->rd_opcintype[i] == NAMEOID)
+			return false;
+	return true;
+}
+
+bool
+inplace_entry_matches_slot(Relation index, IndexTuple itup, TupleTableSlot *slot)
+{
+	if (!key_is_plain(index))
+		return true;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		bool		entry_null;
+		bool		value_null;
+		Datum		entry = index_getattr(itup, i + 1, RelationGetDescr(index),
+										  &entry_null);
+		Datum		value = slot_getattr(slot, index->rd_index->indkey.values[i],
+										 &value_null);
+
+		if (!same_value(index, i, entry, entry_null, value, value_null))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * With "locked" a page is locked, and a value in a TOAST table must not be
+ * looked up: it counts as equal.
+ */
+bool
+inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
+							InplaceTupleHeader tup, bool locked)
+{
+	if (!key_is_plain(index))
+		return true;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		bool		entry_null;
+		bool		value_null;
+		Datum		entry = index_getattr(itup, i + 1, RelationGetDescr(index),
+										  &entry_null);
+		Datum		value = inplace_getattr(RelationGetDescr(table), tup,
+											index->rd_index->indkey.values[i],
+											&value_null, CurrentMemoryContext);
+
+		if (locked && !value_null &&
+			TupleDescAttr(RelationGetDescr(index), i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+			continue;
+		if (!same_value(index, i, entry, entry_null, value, value_null))
+			return false;
+	}
+	return true;
+}
+
+bool
+inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
+						  InplaceTupleHeader tup)
+{
+	Relation	index = key->index;
+
+	if (!key_is_plain(index))
+		return true;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		bool		value_null;
+		Datum		value = inplace_getattr(RelationGetDescr(table), tup,
+											index->rd_index->indkey.values[i],
+											&value_null, CurrentMemoryContext);
+
+		if (!same_value(index, i, key->values[i], key->isnull[i],
+						value, value_null))
+			return false;
+	}
+	return true;
+}
+
+/* did the transaction of the version abort? */
+static bool
+version_aborted(InplaceTupleHeader tup)
+{
+	return inplace_xid_status(tup, InvalidBuffer) == XID_ABORTED;
+}
+
+static bool
+any_version_matches(ChainWalk *walk, Relation table, Relation index,
+					IndexTuple itup, TransactionId oldest_xmin,
+					TransactionId *xid)
+{
+	for (;;)
+	{
+		if (version_aborted(walk->tuple))
+		{
+			/* nobody's; but an older one may be */
+			if (!inplace_walk_back(walk, FirstNormalTransactionId))
+				return true;
+			continue;
+		}
+		if (inplace_entry_matches_tuple(table, index, itup, walk->tuple, true))
+			return true;
+		*xid = (walk->tuple->t_infomask & IP_FROZEN) ? InvalidTransactionId :
+			walk->tuple->t_xid;
+		if (!inplace_walk_back(walk, oldest_xmin))
+			return false;
+	}
+}
+
+/*
+ * Does any version of a row that somebody may still see have the entry's key?
+ * The row's page is locked.  If not, *horizon is raised to the xid of the oldest
+ * version that is looked at: the entry's own version is older, so whoever
+ * needs the entry does not see that one.
+ */
+bool
+inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
+					 BlockNumber blk, OffsetNumber off,
+					 InplaceTupleHeader tup, Size len,
+					 TransactionId oldest_xmin, TransactionId *horizon)
+{
+	static ChainWalk *walk = NULL;
+	static MemoryContext cxt = NULL;
+	MemoryContext old;
+	TransactionId xid = InvalidTransactionId;
+	bool		needed;
+
+	if (cxt == NULL)
+	{
+		walk = MemoryContextAlloc(TopMemoryContext, sizeof(ChainWalk));
+		cxt = AllocSetContextCreate(TopMemoryContext, "inplace index entry",
+									ALLOCSET_SMALL_SIZES);
+	}
+	old = MemoryContextSwitchTo(cxt);
+	inplace_walk_begin(walk, table, blk, off, tup, len);
+	needed = any_version_matches(walk, table, index, itup, oldest_xmin, &xid);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(cxt);
+
+	if (!needed && TransactionIdIsValid(xid) &&
+		(!TransactionIdIsValid(*horizon) || TransactionIdFollows(xid, *horizon)))
+		*horizon = xid;
+	return needed;
+}
+
+/* is the TID in the posting list of the tuple? */
+static bool
+posting_has(IndexTuple itup, ItemPointer tid)
+{
+	int			low = 0;
+	int			high = BTreeTupleGetNPosting(itup);
+
+	while (low < high)
+	{
+		int			mid = low + (high - low) / 2;
+		int			cmp = ItemPointerCompare(tid, BTreeTupleGetPostingN(itup, mid));
+
+		if (cmp == 0)
+			return true;
+		if (cmp < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+/*
+ * Is there an entry with that key and TID?
+ */
+bool
+inplace_entry_exists(Relation table, Relation index, const Datum *values,
+					 const bool *isnull, ItemPointer tid)
+{
+	IndexTuple	itup = index_form_tuple(RelationGetDescr(index),
+										unconstify(Datum *, values),
+										unconstify(bool *, isnull));
+	BTScanInsert key;
+	BTStack		stack;
+	Buffer		buffer;
+	bool		found = false;
+
+	itup->t_tid = *tid;
+	key = _bt_mkscankey(index, itup);
+	stack = BtSearchLeaf(index, table, key, &buffer);
+	if (BufferIsValid(buffer))
+	{
+		Page		page = BufferGetPage(buffer);
+		BTPageOpaque opaque = BTPageGetOpaque(page);
+		OffsetNumber low = P_FIRSTDATAKEY(opaque);
+		OffsetNumber high = OffsetNumberNext(PageGetMaxOffsetNumber(page));
+
+		while (low < high)
+		{
+			OffsetNumber mid = low + (high - low) / 2;
+
+			if (_bt_compare(index, key, page, mid) > 0)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		if (low <= PageGetMaxOffsetNumber(page) &&
+			_bt_compare(index, key, page, low) == 0)
+		{
+			IndexTuple	there = (IndexTuple) PageGetItem(page, PageGetItemId(page, low));
+
+			found = BTreeTupleIsPosting(there) ? posting_has(there, tid) :
+				ItemPointerEquals(&there->t_tid, tid);
+		}
+		/* it stands in for the insertion of an entry */
+		if (found)
+			CheckForSerializableConflictIn(index, NULL, BufferGetBlockNumber(buffer));
+		_bt_relbuf(index, buffer);
+	}
+	if (stack)
+		_bt_freestack(stack);
+	pfree(key);
+	pfree(itup);
+	return found;
+}

@@ -1,0 +1,108 @@
+/*-------------------------------------------------------------------------
+ *
+ * index.h
+ *	  inplace_btree: which indexes take an in-place update, and their entries.
+ *
+ * An index that takes it gets one new entry when the row's key changes; the
+ * entry of the old key stays, for the snapshots that see the old version.  The
+ * row is marked IP_STALE from then on: a TID from such an index may belong to
+ * another version's key, so whoever comes through it compares the entry with
+ * the version that he sees.
+ *
+ * Invariants
+ *	 1. Every version of a row that somebody may see has an entry with its
+ *		key in each index.  So an entry goes only when no version that is
+ *		still needed has its key (index_delete.c), which is found out with the
+ *		index page locked.
+ *	 2. There is one entry at most for a key and a TID.  Before an entry is
+ *		made it is looked for.  The row has been changed by then, so an
+ *		entry that is found is needed again and cannot go any more.
+ *	 3. A row with more than one entry in an index is IP_STALE, its rolled
+ *		back versions included.
+ *	 4. Keys that are equal are identical: operator classes that do not
+ *		promise that (equalimage) make the row move.  So keys are compared
+ *		byte by byte; no code of an operator class runs under a page lock.
+ *
+ * An index does not take in-place updates of its columns (the row moves) if it
+ * is not an inplace_btree, has expressions or a predicate, is not ready or not
+ * valid; nor does it a change of INCLUDE columns.
+ *
+ * Lock order: index page, then table page, then undo page.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_INDEX_H
+#define INPLACE_INDEX_H
+
+#include "access/genam.h"
+#include "access/itup.h"
+#include "table/compare.h"
+#include "table/table.h"
+
+typedef struct TakingIndex
+{
+	Oid			indexid;
+	bool		changed;		/* its key, by the update at hand */
+	int			nkeys;
+	AttrNumber	keys[INDEX_MAX_KEYS];
+} TakingIndex;
+
+/*
+ * The indexes of a table that take in-place updates.  In the relation's
+ * relcache entry, one chunk of memory.
+ */
+typedef struct TakingIndexes
+{
+	Size		size;			/* of the chunk */
+	int			n;
+	Size		blocking_off;	/* where in the chunk the set is, or 0 */
+	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
+} TakingIndexes;
+
+/* the columns of all other indexes that are not summarizing */
+static inline const Bitmapset *
+TakingBlockingAttrs(const TakingIndexes *t)
+{
+	return t->blocking_off == 0 ? NULL :
+		(const Bitmapset *) ((const char *) t + t->blocking_off);
+}
+
+/* taking.c */
+extern TakingIndexes *inplace_taking_indexes(Relation rel);
+extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
+extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
+								   ItemPointer tid, TupleTableSlot *slot);
+extern bool inplace_index_takes(Relation index);
+
+/* entry.c */
+extern bool inplace_entry_matches_slot(Relation index, IndexTuple itup,
+									   TupleTableSlot *slot);
+extern bool inplace_entry_matches_tuple(Relation table, Relation index,
+										IndexTuple itup, InplaceTupleHeader tup,
+										bool locked);
+extern bool inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
+								 BlockNumber blk, OffsetNumber off,
+								 InplaceTupleHeader tup, Size len,
+								 TransactionId oldest_xmin,
+								 TransactionId *horizon);
+extern bool inplace_entry_exists(Relation table, Relation index,
+								 const Datum *values, const bool *isnull,
+								 ItemPointer tid);
+
+/* btree_handler.c */
+
+/* what a unique check in progress is about */
+typedef struct UniqueCheckKey
+{
+	Relation	index;
+	const Datum *values;
+	const bool *isnull;
+} UniqueCheckKey;
+
+extern const UniqueCheckKey *inplace_unique_check_key;
+
+extern bool inplace_index_is_btree(Relation index);
+extern bool inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
+									  InplaceTupleHeader tup);
+
+#endif							/* INPLACE_INDEX_H */
