@@ -32,12 +32,13 @@ class Target:
     op: str                 # ">=" or "<="
     limit: float
     ratio: bool = True
+    than: str | None = None     # the variant it is a ratio to, if not the other method
 
     def met(self, value: float) -> bool:
         return value >= self.limit if self.op == ">=" else value <= self.limit
 
     def text(self) -> str:
-        return f"{self.op} {self.limit:g}" + (" x" if self.ratio else "")
+        return f"{self.op} {self.limit:g}" + (" x" if self.ratio else "") + (f" {self.than}" if self.than else "")
 
 
 # name: (label, unit, which is better)

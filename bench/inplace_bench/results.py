@@ -48,6 +48,10 @@ def summarize(w: Workload, against: str, variants: list[Variant],
     targets = []
     for t in w.targets:
         value = ratios.get(t.metric) if t.ratio else medians.get(t.metric)
+        if t.than is not None:
+            values = next((s["values"] for s in summary if s["metric"] == t.metric), {})
+            value = (ratio(values["inplace"]["median"], values[t.than]["median"])
+                     if t.than in values else None)
         targets.append({"metric": t.metric, "label": labels[t.metric][0], "text": t.text(),
                         "ratio": t.ratio, "value": value,
                         "met": None if value is None else t.met(value)})

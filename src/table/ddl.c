@@ -192,9 +192,19 @@ static void
 inplace_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages,
 					  double *tuples, double *allvisfrac)
 {
+	Size		overhead = SizeOfInplaceTupleHeader + sizeof(ItemIdData);
+
+	/*
+	 * A table that was never vacuumed or analyzed counts as ten pages if it is
+	 * smaller.  That is a guess at what it will become, not a measure of what
+	 * is in it; rows as long as heap's make it the same guess, so that new
+	 * tables get the plans that they get with heap.
+	 */
+	if (rel->rd_rel->reltuples < 0 && RelationGetNumberOfBlocks(rel) < 10)
+		overhead = MAXALIGN(SizeofHeapTupleHeader) + sizeof(ItemIdData);
+
 	table_block_relation_estimate_size(rel, attr_widths, pages, tuples,
-									   allvisfrac,
-									   SizeOfInplaceTupleHeader + sizeof(ItemIdData),
+									   allvisfrac, overhead,
 									   BLCKSZ - SizeOfPageHeaderData);
 }
 
