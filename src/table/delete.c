@@ -124,12 +124,12 @@ inplace_undo_newest(const RowCheck *rc)
 
 /* the two forms of the WAL record's data, see wal.h */
 static Size
-build_compact_wal(char *wal, const UndoInsert *ui, const UndoRecordHeader *uh,
+build_compact_wal(char *wal, UndoInsert *ui, RelFileLocator loc,
+				  const UndoRecordHeader *uh,
 				  const InplaceTupleHeaderData *base, bool changingPart,
 				  bool conflict)
 {
 	uint16		w = uh->ur_off | XLIP_UPD_COMPACT;
-	uint16		undo_off = UndoPtrOffset(ui->ptr);
 	char	   *p;
 
 	if (uh->ur_cid != FirstCommandId)
@@ -141,8 +141,8 @@ build_compact_wal(char *wal, const UndoInsert *ui, const UndoRecordHeader *uh,
 	if (conflict)
 		w |= XLIP_UPD_CONFLICT;
 	memcpy(wal, &w, 2);
-	memcpy(wal + 2, &undo_off, 2);
-	p = varint_put(wal + 4, uh->ur_xid - base->t_xid);
+	p = inplace_wal_put_undo_place(wal + 2, ui, loc);
+	p = varint_put(p, uh->ur_xid - base->t_xid);
 	if (uh->ur_cid != FirstCommandId)
 		p = varint_put(p, uh->ur_cid);
 	return p - wal;
@@ -184,7 +184,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	UndoInsert	ui;
 	bool		clear;
 	FreezeUnset unset;
-	char		wal[2 + SizeOfInplaceTupleHeader + 16];
+	char		wal[2 + SizeOfInplaceTupleHeader + MAX_UNDO_PLACE + 16];
 	Size		wal_len;
 	bool		compact;
 	bool		cut;			/* the way to older versions */
@@ -297,8 +297,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	compact = undo_len == change_len &&
 		(((UndoRecordHeader *) undo)->ur_flags & UR_RELATIVE_HEADER) != 0;
 	wal_len = compact ?
-		build_compact_wal(wal, &ui, (UndoRecordHeader *) undo, &rc.base,
-						  changingPart, conflict) :
+		build_compact_wal(wal, &ui, RelLocator(rel), (UndoRecordHeader *) undo,
+						  &rc.base, changingPart, conflict) :
 		build_full_wal(wal, off, &hdr);
 
 	START_CRIT_SECTION();

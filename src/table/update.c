@@ -159,12 +159,11 @@ fits_on_page(UpdateState *us)
  * record as well; see wal.h.  Returns its length.
  */
 static Size
-build_compact_wal(UpdateState *us, const UndoInsert *ui, const char *undo,
+build_compact_wal(UpdateState *us, UndoInsert *ui, const char *undo,
 				  const char *oldimg, const char *newimg)
 {
 	UndoRecordHeader uh;
 	uint16		w = us->off | XLIP_UPD_COMPACT;
-	uint16		undo_off = UndoPtrOffset(ui->ptr);
 	char	   *p = us->wal;
 	int			pos = 0;
 
@@ -183,8 +182,8 @@ build_compact_wal(UpdateState *us, const UndoInsert *ui, const char *undo,
 		w |= XLIP_UPD_CONFLICT;
 
 	memcpy(p, &w, 2);
-	memcpy(p + 2, &undo_off, 2);
-	p = varint_put(p + 4, us->xid - us->rc.base.t_xid);
+	p = inplace_wal_put_undo_place(p + 2, ui, RelLocator(us->rel));
+	p = varint_put(p, us->xid - us->rc.base.t_xid);
 	if (us->cid != FirstCommandId)
 		p = varint_put(p, us->cid);
 	for (int i = 0; i < us->diff.edits.n; i++)

@@ -904,6 +904,7 @@ UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 	TransactionId xid;
 
 	Assert(len <= UNDO_MAX_RECORD);
+	ui->by_name = false;
 
 	if (kind == UNDO_TEMP)
 	{

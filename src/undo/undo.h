@@ -120,6 +120,8 @@ typedef struct UndoInsert
 	UndoPtr		ptr;			/* where the record goes */
 	bool		init;			/* first record of its page */
 	bool		needs_wal;		/* false for unlogged and temporary */
+	bool		by_name;		/* the WAL record names the page in its data,
+								 * without a block reference (log.c) */
 } UndoInsert;
 
 extern void UndoPrepare(Relation rel, Size len, TransactionId newest_xid,

@@ -57,10 +57,26 @@ desc_update(StringInfo buf, XLogReaderState *record)
 		const char *p;
 		uint16		undo_off;
 		uint32		age = 0;
+		uint32		blk;
+		uint32		diff;
+		uint32		spc;
+		RelFileLocator table;
 
 		memcpy(&undo_off, data + 2, 2);
-		p = varint_get(data + 4, end, &age);
-		appendStringInfo(buf, ", undo offset: %u, old xid: %u%s, rest: %d bytes",
+		p = data + 4;
+		appendStringInfoString(buf, ", undo ");
+		if (!XLogRecHasBlockRef(record, 1))
+		{
+			if ((p = varint_get(p, end, &blk)) == NULL ||
+				(p = varint_get(p, end, &diff)) == NULL ||
+				((blk & 1) && (p = varint_get(p, end, &spc)) == NULL))
+				return;
+			XLogRecGetBlockTag(record, 0, &table, NULL, NULL);
+			appendStringInfo(buf, "rel: %u, blk: %u, ",
+							 LocatorRel(table) - diff, blk >> 1);
+		}
+		p = varint_get(p, end, &age);
+		appendStringInfo(buf, "offset: %u, old xid: %u%s, rest: %d bytes",
 						 undo_off, XLogRecGetXid(record) - age,
 						 (w & XLIP_UPD_KEYS) ? ", key updated" : "",
 						 p ? (int) (end - p) : 0);

@@ -10,11 +10,28 @@
  * WAL (wal_level = minimal), but its undo lives in a relation that never
  * does: that undo is then logged alone.
  *
+ * Undo pages without a block reference
+ *	  A block reference to the undo page is a third of a small record.  The
+ *	  compact records do without it, and name the page in their data, when a
+ *	  record since the last redo pointer has referred to the page already.
+ *	  So each undo page is still referred to once in every checkpoint cycle
+ *	  in which it changes, before anything else is done to it: that record
+ *	  has its full-page image, or initialises it, and tells those who look at
+ *	  references only (pg_rewind and incremental backup, which both look from
+ *	  a redo pointer on, or replay from it with full-page images).
+ *
+ *	  If the redo pointer moves between the decision and the insertion of the
+ *	  record, a record with the reference follows at once, while the undo page
+ *	  is still locked and has its LSN of before: so nobody has written it in
+ *	  between, and replay of the first record finds it whole.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
+#include "access/xlog.h"
 #include "table/table.h"
+#include "undo/delta.h"
 #include "wal/wal.h"
 
 /* register the undo page with its records; returns nothing to keep */
@@ -57,6 +74,49 @@ inplace_log_undo_alone(UndoInsert *ui, const char *undo, Size undo_len)
 	XLogBeginInsert();
 	register_undo(ui, 0, &undo_off, undo, undo_len);
 	UndoSetLSN(ui, XLogInsert(RM_INPLACE_ID, XLOG_IP_UNDO));
+}
+
+/*
+ * Has a record since the redo pointer that this backend knows of referred to
+ * the undo page?  wal_consistency_checking looks at referred pages only.
+ */
+static bool
+referred_since_redo(const UndoInsert *ui)
+{
+	XLogRecPtr	redo;
+	bool		full_page_writes;
+
+	GetFullPageWriteInfo(&redo, &full_page_writes);
+	return PageGetLSN(BufferGetPage(ui->buffer)) > redo;
+}
+
+char *
+inplace_wal_put_undo_place(char *p, UndoInsert *ui, RelFileLocator table)
+{
+	uint16		undo_off = UndoPtrOffset(ui->ptr);
+
+	memcpy(p, &undo_off, sizeof(undo_off));
+	p += sizeof(undo_off);
+
+	ui->by_name = ui->needs_wal && !ui->init &&
+		UndoPtrBlock(ui->ptr) <= MAX_NAMED_UNDO_BLOCK &&
+		!wal_consistency_checking[RM_INPLACE_ID] && referred_since_redo(ui);
+	if (ui->by_name)
+	{
+		RelFileLocator loc;
+		ForkNumber	fork;
+		BlockNumber blk;
+		bool		same_spc;
+
+		BufferGetTag(ui->buffer, &loc, &fork, &blk);
+		Assert(LocatorDb(loc) == LocatorDb(table));
+		same_spc = LocatorSpc(loc) == LocatorSpc(table);
+		p = varint_put(p, blk << 1 | (same_spc ? 0 : 1));
+		p = varint_put(p, LocatorRel(table) - LocatorRel(loc));
+		if (!same_spc)
+			p = varint_put(p, LocatorSpc(loc));
+	}
+	return p;
 }
 
 static void
@@ -259,9 +319,27 @@ log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
 	register_main(&flags, lc);
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_KEEP_DATA);
 	XLogRegisterBufData(0, (char *) data, len);
-	register_undo(ui, 1, &undo_off, undo, undo_len);
+	if (!ui->by_name)
+		register_undo(ui, 1, &undo_off, undo, undo_len);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
-	finish(info, buffer, InvalidBuffer, ui);
+
+	/*
+	 * What this backend knows of the redo pointer was brought up to date by
+	 * the insertion.
+	 */
+	if (ui->by_name)
+	{
+		XLogRecPtr	lsn = XLogInsert(RM_INPLACE_ID, info);
+
+		PageSetLSN(BufferGetPage(buffer), lsn);
+		if (referred_since_redo(ui))
+			UndoSetLSN(ui, lsn);
+		else
+			inplace_log_undo_alone(ui, (char *) BufferGetPage(ui->buffer) +
+								   undo_off, undo_len);
+	}
+	else
+		finish(info, buffer, InvalidBuffer, ui);
 }
 
 void

@@ -239,6 +239,8 @@ typedef struct CompactUpdate
 	OffsetNumber off;
 	uint16		flags;
 	uint16		undo_off;
+	BlockNumber undo_blk;
+	RelFileLocator undo_loc;	/* without a block reference only */
 	TransactionId old_xid;
 	CommandId	cid;
 	char		forward[BLCKSZ * 2];
@@ -246,6 +248,32 @@ typedef struct CompactUpdate
 	char		backward[BLCKSZ * 2];
 	Size		backward_len;
 } CompactUpdate;
+
+/* where the undo goes: the reference, or else what the data say */
+static const char *
+parse_undo_place(XLogReaderState *record, const char *p, const char *end,
+				 CompactUpdate *cu)
+{
+	RelFileLocator table;
+	uint32		blk;
+	uint32		rel_diff;
+
+	if (XLogRecHasBlockRef(record, 1))
+	{
+		cu->undo_blk = block_location(record, 1, &cu->undo_loc);
+		return p;
+	}
+	if ((p = varint_get(p, end, &blk)) == NULL ||
+		(p = varint_get(p, end, &rel_diff)) == NULL)
+		return NULL;
+	block_location(record, 0, &table);
+	cu->undo_loc = table;
+	LocatorRel(cu->undo_loc) = LocatorRel(table) - rel_diff;
+	cu->undo_blk = blk >> 1;
+	if (blk & 1)
+		p = varint_get(p, end, &LocatorSpc(cu->undo_loc));
+	return p;
+}
 
 static void
 parse_compact(XLogReaderState *record, const char *data, Size len,
@@ -262,12 +290,16 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 	cu->off = w & INPLACE_OFFSET_MASK;
 	cu->flags = w & ~INPLACE_OFFSET_MASK;
 	memcpy(&cu->undo_off, data + 2, 2);
-	p = varint_get(p, end, &age);
+	p = parse_undo_place(record, p, end, cu);
+	if (p)
+		p = varint_get(p, end, &age);
 	cu->old_xid = XLogRecGetXid(record) - age;
 	cu->cid = FirstCommandId;
 	if (p && (cu->flags & XLIP_UPD_CID))
 		p = varint_get(p, end, &cu->cid);
-	while (p && p < end)
+	if (p == NULL)
+		bad_record(record, "damaged change");
+	while (p < end)
 	{
 		uint32		skip;
 		uint32		n;
@@ -288,6 +320,38 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 	}
 	cu->forward_len = f - cu->forward;
 	cu->backward_len = b - cu->backward;
+}
+
+/*
+ * The undo of a compact record.  Without a reference to the page its LSN is
+ * left alone: it then always tells the last record that referred to it, which
+ * is what a server promoted between two records has to go by (log.c).  Putting
+ * a record where it is already does no harm, and a page that is used anew has
+ * the LSN of the record that began it.  A page that is missing is one that
+ * was truncated later on.
+ */
+static void
+redo_undo_compact(XLogReaderState *record, const CompactUpdate *cu,
+				  const char *rec, Size len)
+{
+	Buffer		buffer;
+
+	if (XLogRecHasBlockRef(record, 1))
+	{
+		redo_undo_put(record, 1, cu->undo_off, rec, len);
+		return;
+	}
+	buffer = XLogReadBufferExtended(cu->undo_loc, MAIN_FORKNUM, cu->undo_blk,
+									RBM_NORMAL, InvalidBuffer);
+	if (!BufferIsValid(buffer))
+		return;
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (PageGetLSN(BufferGetPage(buffer)) < record->EndRecPtr)
+	{
+		UndoPagePut(BufferGetPage(buffer), cu->undo_off, rec, len);
+		MarkBufferDirty(buffer);
+	}
+	UnlockReleaseBuffer(buffer);
 }
 
 /*
@@ -348,8 +412,6 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 	static char undo[UNDO_MAX_RECORD];
 	RelFileLocator loc;
 	BlockNumber blk = block_location(record, 0, &loc);
-	BlockNumber undoblk;
-	RelFileLocator undoloc;
 	TransactionId xid = XLogRecGetXid(record);
 	InplaceTupleHeaderData hdr;
 	InplaceTupleHeaderData old;
@@ -359,7 +421,6 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 
 	parse_compact(record, data, len, &cu);
 	redo_cut_conflict(&cu, loc);
-	undoblk = block_location(record, 1, &undoloc);
 
 	/*
 	 * The undo record, by the function that made it in the first place.  Only
@@ -375,7 +436,7 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 	undo_len = UndoBuild(undo, UNDO_UPDATE, xid, cu.cid, LocatorSpc(loc),
 						 LocatorRel(loc), blk, cu.off, &old, &newer, true,
 						 cu.backward, cu.backward_len);
-	redo_undo_put(record, 1, cu.undo_off, undo, undo_len);
+	redo_undo_compact(record, &cu, undo, undo_len);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
@@ -387,7 +448,7 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 		hdr.t_tag = NextTag(tup->t_tag);
 		hdr.t_infomask = (tup->t_infomask & IP_STALE) |
 			((cu.flags & XLIP_UPD_KEYS) ? IP_KEYS_UPDATED : 0);
-		HdrSetUndo(&hdr, UndoPtrMake(undoblk, cu.undo_off));
+		HdrSetUndo(&hdr, UndoPtrMake(cu.undo_blk, cu.undo_off));
 		apply_update(record, page, cu.off, &hdr, cu.forward, cu.forward_len);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
 			PageClearAllVisible(page);
@@ -444,8 +505,6 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader];
 	RelFileLocator loc;
 	BlockNumber blk = block_location(record, 0, &loc);
-	RelFileLocator undoloc;
-	BlockNumber undoblk = block_location(record, 1, &undoloc);
 	TransactionId xid = XLogRecGetXid(record);
 	InplaceTupleHeaderData old;
 	Buffer		buffer;
@@ -459,7 +518,7 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cu.cid, LocatorSpc(loc),
 						 LocatorRel(loc), blk, cu.off, &old, &old, true,
 						 NULL, 0);
-	redo_undo_put(record, 1, cu.undo_off, undo, undo_len);
+	redo_undo_compact(record, &cu, undo, undo_len);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
@@ -470,7 +529,7 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 		tup->t_infomask = (tup->t_infomask & (IP_STALE | IP_PADDED)) |
 			IP_DELETED | IP_KEYS_UPDATED |
 			((cu.flags & XLIP_DEL_PARTITION) ? IP_MOVED_PARTITION : 0);
-		HdrSetUndo(tup, UndoPtrMake(undoblk, cu.undo_off));
+		HdrSetUndo(tup, UndoPtrMake(cu.undo_blk, cu.undo_off));
 		PageSetPrunable(page, xid);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
 			PageClearAllVisible(page);

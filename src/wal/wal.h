@@ -36,8 +36,9 @@
 #define XLOG_IP_UNDO_DISCARD	0xB0
 #define XLOG_IP_HEADER			0xC0	/* a row's header set, nothing else */
 #define XLOG_IP_PUSH			0xD0	/* raw version pushed by a rewrite */
-#define XLOG_IP_UNDO			0xE0	/* undo of a table without WAL; block 0 is
-									 * the undo page */
+#define XLOG_IP_UNDO			0xE0	/* undo alone, of a table without WAL or
+									 * to refer to its page (log.c); block 0
+									 * is the undo page */
 #define XLOG_IP_LOGICAL			0xF0	/* for logical decoding only */
 
 /*
@@ -97,9 +98,12 @@ typedef struct LogicalChange
  * XLOG_IP_UPDATE, block 0 (kept beside a full-page image): uint16, whose low
  * 9 bits are the offset and the others these flags.
  *
- * With COMPACT: uint16 undo offset, varint the record's xid less the old
+ * With COMPACT: the undo place, varint the record's xid less the old
  * version's, varint cid if CID, then edits to the end, each varint skip, varint length, the old
- * bytes, the new bytes.  The undo record is built from that in redo.
+ * bytes, the new bytes.  The undo place is the uint16 offset on the undo page
+ * and, if the record has no block 1: varint block << 1 | 1 if in another
+ * tablespace than the table, varint the table's relfilenumber less the undo
+ * relation's, modulo 2^32, and varint tablespace if another.  The undo record is built from that in redo.
  * Without: the new tuple header, the forward delta.
  */
 #define XLIP_UPD_COMPACT		0x0200
@@ -114,7 +118,7 @@ typedef struct LogicalChange
 
 /*
  * XLOG_IP_DELETE, block 0 (kept beside a full-page image): uint16 as for
- * UPDATE.  With COMPACT: uint16 undo offset, varint xid difference, varint cid if
+ * UPDATE.  With COMPACT: the undo place, varint xid difference, varint cid if
  * CID; redo makes the header and the undo record from that.  Without: the new
  * tuple header.
  * XLOG_IP_LOCK, HEADER, block 0: uint16 offset, the new tuple header.
@@ -244,6 +248,15 @@ extern void inplace_log_multi_insert(Relation rel, Buffer buffer,
 									 const LogicalChange *lc);
 /* room for the scratch buffer of the function above */
 #define MULTI_INSERT_SCRATCH (2 * BLCKSZ)
+
+/*
+ * Put the undo place of a compact record; decides, with the undo page locked,
+ * whether the record goes without a reference to it.  At most this long:
+ */
+#define MAX_UNDO_PLACE	17
+#define MAX_NAMED_UNDO_BLOCK	0x7FFFFFFF
+extern char *inplace_wal_put_undo_place(char *p, UndoInsert *ui,
+										RelFileLocator table);
 
 /* the undo of a permanent table whose own changes are not logged */
 extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,

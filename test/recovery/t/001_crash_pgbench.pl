@@ -56,7 +56,7 @@ foreach my $round (1 .. $rounds)
 {
 	my $pgbench = start_pgbench($node, '-c', '4', '-T', '60', '-f', "$script\@1", '-b', 'tpcb-like@4');
 	my $until = 300_000 + int(rand(1_800_000));
-	my $checkpoints = int(rand(3));
+	my $checkpoints = int(rand(8));
 	foreach my $i (1 .. $checkpoints)
 	{
 		my $part = int(rand($until / 2));
@@ -67,6 +67,10 @@ foreach my $round (1 .. $rounds)
 	usleep($until);
 	kill9_all($node);
 	end_pgbench($pgbench);
+
+	# With the checks on, records always refer to the undo page; so in turns.
+	$node->append_conf('postgresql.conf',
+		"wal_consistency_checking = '" . ($round % 4 == 3 ? 'all' : '') . "'");
 	$node->start;
 
 	# Both right after recovery (rollbacks not restored yet) and later.

@@ -15,6 +15,7 @@ my $conf = q{
 default_table_access_method = 'inplace'
 wal_log_hints = on
 wal_keep_size = '500MB'
+wal_consistency_checking = ''
 };
 my $a = new_node('a', allows_streaming => 1, extra => ['--data-checksums'], conf => $conf);
 $a->start;
