@@ -51,6 +51,10 @@ class Bloat(Workload):
         m, s = measured.metrics, measured.sampler
         during = [v for t, v in run.series if begin + 1 < t <= end]
         m["tps_snapshot"] = sum(during) / len(during) if during else run.tps
+        # The history grows by what it is; the question is whether accounts do.
+        before, after = (measured.detail[f"relations_{x}"] for x in ("before", "after"))
+        m["table_pages_before"], m["table_pages"] = before["pgbench_accounts"], after["pgbench_accounts"]
+        m["table_growth"] = after["pgbench_accounts"] - before["pgbench_accounts"]
         floor = max([x["undo"] for t, x in s.samples if t <= held[0]])
         m["undo_over_floor"] = max(0, s.at(held[1] + 5)["undo"] - floor)
         return measured
