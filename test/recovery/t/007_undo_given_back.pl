@@ -59,7 +59,8 @@ held('cursor', "SELECT kind FROM inplace.undo_holders WHERE holds_back AND pid =
 $s->quit;
 
 $node->safe_psql('postgres', "BEGIN; CREATE TABLE new (); PREPARE TRANSACTION 'the one'");
-held('prepared transaction', 'SELECT kind, name FROM inplace.undo_holders WHERE holds_back', 'prepared transaction|the one',
+# (Sessions that come and go, such as autovacuum's, hold it back for a moment, too.)
+held('prepared transaction', q{SELECT kind, name FROM inplace.undo_holders WHERE holds_back AND kind <> 'session'}, 'prepared transaction|the one',
 	sub { $node->safe_psql('postgres', "COMMIT PREPARED 'the one'") });
 
 $node->safe_psql('postgres', q{SELECT pg_create_physical_replication_slot('slot1', true)});
@@ -73,7 +74,7 @@ $s = psql_session($standby);
 $seen = $s->query("BEGIN ISOLATION LEVEL REPEATABLE READ; $sum");
 ok(defined poll_value($node, q{SELECT xmin IS NOT NULL FROM pg_replication_slots}, 20), 'the slot has an xmin');
 usleep(1_500_000);
-held('standby', 'SELECT kind, name FROM inplace.undo_holders WHERE holds_back', 'replication slot|slot1',
+held('standby', q{SELECT kind, name FROM inplace.undo_holders WHERE holds_back AND kind <> 'session'}, 'replication slot|slot1',
 	sub {
 		is($s->query($sum), $seen, "the standby's snapshot sees what it saw");
 		$s->query('COMMIT');
