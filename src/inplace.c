@@ -267,6 +267,8 @@ CallDatabaseStatement(UtilityArgs *u, Oid dboid, bool forget)
 		/* no one else can be connected to it now */
 		if (forget)
 			UndoSpacesForget(dboid, NULL, 0);
+		if (IsA(u->pstmt->utilityStmt, DropdbStmt))
+			FreezeStatsForgetDatabase(dboid);
 	}
 	PG_FINALLY();
 	{
@@ -486,6 +488,7 @@ _PG_init(void)
 	DefineSettings();
 	InstallHooks();
 	InplaceReturningInit();
+	FreezeForgetInit();
 	InplaceRmgrRegister();
 	UndoWorkerRegister();
 	RegisterXactCallback(InplaceXactCallback, NULL);

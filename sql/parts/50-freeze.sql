@@ -29,7 +29,7 @@ CROSS JOIN LATERAL inplace.freeze_stats(c.oid) s
 WHERE c.relkind IN ('r', 'm');
 
 COMMENT ON VIEW inplace.stat_freeze IS
-'adaptive freezing: how long pages of each table stay unchanged, since the server started';
+'adaptive freezing: how long pages of each table stay unchanged';
 COMMENT ON COLUMN inplace.stat_freeze.early_unsets IS
 'pages changed sooner than the target duration after they were set all-visible';
 COMMENT ON COLUMN inplace.stat_freeze.observations IS

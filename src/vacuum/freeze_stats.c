@@ -15,62 +15,30 @@
  * Tables
  *	  VACUUM makes the entry of a table; with no room the one that was vacuumed
  *	  longest ago goes.  Changes of pages only look it up, and only when they
- *	  cleared a bit of the visibility map.  All is forgotten when the server
- *	  stops; a table then is as one without observations.
+ *	  cleared a bit of the visibility map.  A crash forgets all; a table then
+ *	  is as one without observations.
  *
- * Locks
- *	  The LWLock protects the timeline and the hash table, each entry's
- *	  spinlock its figures.  Nothing here is called in a critical section but
- *	  FreezeClearVisible, which takes no lock of ours.
+ * Nothing here is called in a critical section but FreezeClearVisible, which
+ * takes no lock of ours.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "access/visibilitymap.h"
-#include "storage/lwlock.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
 #include "storage/shmem.h"
-#include "storage/spin.h"
-#include "utils/hsearch.h"
-#include "vacuum/freeze_stats.h"
+#include "vacuum/freeze_shmem.h"
 
-#define TIMELINE_SIZE			256
 #define TIMELINE_MIN_USECS		INT64CONST(250000)
 
 int			inplace_target_freeze_duration = 86400;
 bool		inplace_adaptive_freezing = true;
 int			inplace_max_freeze_stats_tables = 1000;
 
-typedef struct TimelinePair
-{
-	XLogRecPtr	lsn;
-	TimestampTz time;
-} TimelinePair;
-
-typedef struct FreezeKey
-{
-	Oid			dboid;
-	Oid			relid;
-} FreezeKey;
-
-typedef struct FreezeEntry
-{
-	FreezeKey	key;
-	slock_t		mutex;
-	TimestampTz last_vacuum;
-	FreezeStats stats;
-} FreezeEntry;
-
-typedef struct FreezeShared
-{
-	LWLock		lock;
-	pg_atomic_uint64 last_tick; /* time of the last pair, read without lock */
-	int			npairs;
-	TimelinePair pairs[TIMELINE_SIZE];
-} FreezeShared;
-
-static FreezeShared *shared = NULL;
-static HTAB *tables = NULL;
+FreezeShared *freeze_shared = NULL;
+HTAB	   *freeze_tables = NULL;
 
 Size
 FreezeShmemSize(void)
@@ -86,24 +54,32 @@ FreezeShmemInit(void)
 	HASHCTL		info;
 	bool		found;
 
-	shared = ShmemInitStruct("inplace freezing", sizeof(FreezeShared), &found);
+	freeze_shared = ShmemInitStruct("inplace freezing", sizeof(FreezeShared),
+									&found);
 	if (!found)
 	{
 		int			tranche = LWLockNewTrancheId();
 
 		LWLockRegisterTranche(tranche, "InplaceFreezing");
-		LWLockInitialize(&shared->lock, tranche);
-		pg_atomic_init_u64(&shared->last_tick, 0);
-		shared->npairs = 0;
+		LWLockInitialize(&freeze_shared->lock, tranche);
+		pg_atomic_init_u64(&freeze_shared->last_tick, 0);
+		freeze_shared->npairs = 0;
 	}
 
 	memset(&info, 0, sizeof(info));
 	info.keysize = sizeof(FreezeKey);
 	info.entrysize = sizeof(FreezeEntry);
-	tables = ShmemInitHash("inplace freezing tables",
-						   inplace_max_freeze_stats_tables,
-						   inplace_max_freeze_stats_tables,
-						   &info, HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+	freeze_tables = ShmemInitHash("inplace freezing tables",
+								  inplace_max_freeze_stats_tables,
+								  inplace_max_freeze_stats_tables,
+								  &info,
+								  HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+
+	if (!found && !IsUnderPostmaster)
+	{
+		FreezeFileLoad();
+		on_shmem_exit(FreezeFileSave, 0);
+	}
 }
 
 /* ---------------- the timeline ---------------- */
@@ -117,9 +93,9 @@ timeline_thin(TimestampTz now)
 	int			victim = 1;
 	double		least = -1;
 
-	for (int i = 1; i < shared->npairs - 1; i++)
+	for (int i = 1; i < freeze_shared->npairs - 1; i++)
 	{
-		TimelinePair *p = &shared->pairs[i];
+		TimelinePair *p = &freeze_shared->pairs[i];
 		double		gap = (double) (p[1].time - p[-1].time);
 		double		weight = gap / ((double) (now - p[1].time) + 1);
 
@@ -129,9 +105,37 @@ timeline_thin(TimestampTz now)
 			victim = i;
 		}
 	}
-	shared->npairs--;
-	memmove(&shared->pairs[victim], &shared->pairs[victim + 1],
-			(shared->npairs - victim) * sizeof(TimelinePair));
+	freeze_shared->npairs--;
+	memmove(&freeze_shared->pairs[victim], &freeze_shared->pairs[victim + 1],
+			(freeze_shared->npairs - victim) * sizeof(TimelinePair));
+}
+
+/*
+ * One more pair: WAL is here now.
+ */
+void
+FreezeTimelineAppend(XLogRecPtr lsn, TimestampTz now)
+{
+	TimelinePair *pairs = freeze_shared->pairs;
+	int			n = freeze_shared->npairs;
+
+	/* a clock that was set back: what it said is worth nothing */
+	while (n > 0 && pairs[n - 1].time > now)
+		n--;
+	freeze_shared->npairs = n;
+
+	if (n > 0 && pairs[n - 1].lsn > lsn)
+		return;
+	if (n >= 2 && pairs[n - 1].lsn == lsn && pairs[n - 2].lsn == lsn)
+		pairs[n - 1].time = now;	/* nothing goes on */
+	else
+	{
+		if (n == TIMELINE_SIZE)
+			timeline_thin(now);
+		n = freeze_shared->npairs++;
+		pairs[n].lsn = lsn;
+		pairs[n].time = now;
+	}
 }
 
 /*
@@ -141,35 +145,15 @@ void
 FreezeTimelineTick(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	int64		since = now - (int64) pg_atomic_read_u64(&shared->last_tick);
-	XLogRecPtr	lsn;
-	int			n;
+	int64		since = now - (int64) pg_atomic_read_u64(&freeze_shared->last_tick);
 
 	if ((since >= 0 && since < TIMELINE_MIN_USECS) || RecoveryInProgress())
 		return;
 
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	lsn = GetXLogInsertRecPtr();
-
-	/* a clock that was set back: what it said is worth nothing */
-	while (shared->npairs > 0 &&
-		   shared->pairs[shared->npairs - 1].time > now)
-		shared->npairs--;
-
-	n = shared->npairs;
-	if (n >= 2 && shared->pairs[n - 1].lsn == lsn &&
-		shared->pairs[n - 2].lsn == lsn)
-		shared->pairs[n - 1].time = now;	/* nothing goes on */
-	else
-	{
-		if (n == TIMELINE_SIZE)
-			timeline_thin(now);
-		n = shared->npairs++;
-		shared->pairs[n].lsn = lsn;
-		shared->pairs[n].time = now;
-	}
-	pg_atomic_write_u64(&shared->last_tick, (uint64) now);
-	LWLockRelease(&shared->lock);
+	LWLockAcquire(&freeze_shared->lock, LW_EXCLUSIVE);
+	FreezeTimelineAppend(GetXLogInsertRecPtr(), now);
+	pg_atomic_write_u64(&freeze_shared->last_tick, (uint64) now);
+	LWLockRelease(&freeze_shared->lock);
 }
 
 /*
@@ -188,22 +172,22 @@ timeline_find(XLogRecPtr lsn, TimelinePair *before, TimelinePair *after)
 	now.time = GetCurrentTimestamp();
 	now.lsn = GetXLogInsertRecPtr();
 
-	LWLockAcquire(&shared->lock, LW_SHARED);
-	high = shared->npairs;
+	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
+	high = freeze_shared->npairs;
 	while (low < high)
 	{
 		int			mid = (low + high) / 2;
 
-		if (shared->pairs[mid].lsn < lsn)
+		if (freeze_shared->pairs[mid].lsn < lsn)
 			low = mid + 1;
 		else
 			high = mid;
 	}
 	found = low > 0;
 	if (found)
-		*before = shared->pairs[low - 1];
-	*after = low < shared->npairs ? shared->pairs[low] : now;
-	LWLockRelease(&shared->lock);
+		*before = freeze_shared->pairs[low - 1];
+	*after = low < freeze_shared->npairs ? freeze_shared->pairs[low] : now;
+	LWLockRelease(&freeze_shared->lock);
 	return found;
 }
 
@@ -232,7 +216,7 @@ find_entry(Oid relid)
 {
 	FreezeKey	key = {MyDatabaseId, relid};
 
-	return hash_search(tables, &key, HASH_FIND, NULL);
+	return hash_search(freeze_tables, &key, HASH_FIND, NULL);
 }
 
 bool
@@ -240,7 +224,7 @@ FreezeStatsGet(Oid relid, FreezeStats *stats)
 {
 	FreezeEntry *entry;
 
-	LWLockAcquire(&shared->lock, LW_SHARED);
+	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
 	entry = find_entry(relid);
 	if (entry != NULL)
 	{
@@ -248,11 +232,11 @@ FreezeStatsGet(Oid relid, FreezeStats *stats)
 		*stats = entry->stats;
 		SpinLockRelease(&entry->mutex);
 	}
-	LWLockRelease(&shared->lock);
+	LWLockRelease(&freeze_shared->lock);
 	return entry != NULL;
 }
 
-/* the lock is held exclusively */
+/* the one vacuumed longest ago; the lock is held exclusively */
 static void
 evict_entry(void)
 {
@@ -261,7 +245,7 @@ evict_entry(void)
 	FreezeKey	victim = {InvalidOid, InvalidOid};
 	TimestampTz oldest = DT_NOEND;
 
-	hash_seq_init(&seq, tables);
+	hash_seq_init(&seq, freeze_tables);
 	while ((entry = hash_seq_search(&seq)) != NULL)
 	{
 		if (entry->last_vacuum < oldest)
@@ -270,7 +254,25 @@ evict_entry(void)
 			victim = entry->key;
 		}
 	}
-	hash_search(tables, &victim, HASH_REMOVE, NULL);
+	hash_search(freeze_tables, &victim, HASH_REMOVE, NULL);
+}
+
+/*
+ * The entry of a table, a new one if need be.  The lock is held exclusively.
+ */
+FreezeEntry *
+FreezeMakeEntry(const FreezeKey *key)
+{
+	FreezeEntry *entry = hash_search(freeze_tables, key, HASH_FIND, NULL);
+
+	if (entry != NULL)
+		return entry;
+	if (hash_get_num_entries(freeze_tables) >= inplace_max_freeze_stats_tables)
+		evict_entry();
+	entry = hash_search(freeze_tables, key, HASH_ENTER, NULL);
+	SpinLockInit(&entry->mutex);
+	memset(&entry->stats, 0, sizeof(entry->stats));
+	return entry;
 }
 
 /*
@@ -280,25 +282,16 @@ void
 FreezeStatsBegin(Relation rel, FreezeStats *stats)
 {
 	FreezeKey	key = {MyDatabaseId, RelationGetRelid(rel)};
-	TimestampTz now = GetCurrentTimestamp();
 	FreezeEntry *entry;
 
 	FreezeTimelineTick();
 
-	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	entry = hash_search(tables, &key, HASH_FIND, NULL);
-	if (entry == NULL)
-	{
-		if (hash_get_num_entries(tables) >= inplace_max_freeze_stats_tables)
-			evict_entry();
-		entry = hash_search(tables, &key, HASH_ENTER, NULL);
-		SpinLockInit(&entry->mutex);
-		memset(&entry->stats, 0, sizeof(entry->stats));
-	}
-	entry->last_vacuum = now;
+	LWLockAcquire(&freeze_shared->lock, LW_EXCLUSIVE);
+	entry = FreezeMakeEntry(&key);
+	entry->last_vacuum = GetCurrentTimestamp();
 	entry->stats.target = inplace_target_freeze_duration;
 	*stats = entry->stats;
-	LWLockRelease(&shared->lock);
+	LWLockRelease(&freeze_shared->lock);
 }
 
 /*
@@ -311,7 +304,7 @@ FreezeNoteSet(Relation rel, uint8 bits, bool has_rows)
 
 	if (bits == 0)
 		return;
-	LWLockAcquire(&shared->lock, LW_SHARED);
+	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
 	entry = find_entry(RelationGetRelid(rel));
 	if (entry != NULL)
 	{
@@ -327,7 +320,7 @@ FreezeNoteSet(Relation rel, uint8 bits, bool has_rows)
 		}
 		SpinLockRelease(&entry->mutex);
 	}
-	LWLockRelease(&shared->lock);
+	LWLockRelease(&freeze_shared->lock);
 }
 
 void
@@ -335,7 +328,7 @@ FreezeNotePageFreeze(Relation rel)
 {
 	FreezeEntry *entry;
 
-	LWLockAcquire(&shared->lock, LW_SHARED);
+	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
 	entry = find_entry(RelationGetRelid(rel));
 	if (entry != NULL)
 	{
@@ -343,7 +336,7 @@ FreezeNotePageFreeze(Relation rel)
 		entry->stats.page_freezes++;
 		SpinLockRelease(&entry->mutex);
 	}
-	LWLockRelease(&shared->lock);
+	LWLockRelease(&freeze_shared->lock);
 }
 
 /*
@@ -395,7 +388,7 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 		seconds = Max(seconds, 0);
 	}
 
-	LWLockAcquire(&shared->lock, LW_SHARED);
+	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
 	entry = find_entry(RelationGetRelid(rel));
 	if (entry != NULL)
 	{
@@ -416,5 +409,5 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 			stats->sample.sets--;
 		SpinLockRelease(&entry->mutex);
 	}
-	LWLockRelease(&shared->lock);
+	LWLockRelease(&freeze_shared->lock);
 }

@@ -5,6 +5,8 @@
  *	  what that says about a page that VACUUM might freeze.
  *
  *		freeze_stats.c	shared memory: the timeline, and a table's figures
+ *		freeze_file.c	keeps them over a restart (see freeze_shmem.h)
+ *		freeze_forget.c	drops those of dropped tables
  *		freeze_model.c	the chance that a page of some age is changed soon
  *
  * Lock order
@@ -76,6 +78,10 @@ extern void FreezeNoteUnset(Relation rel, const FreezeUnset *unset,
 /* for the critical section of a change; FreezeNoteUnset is for after it */
 extern bool FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer,
 							   uint8 bits, FreezeUnset *unset);
+
+/* freeze_forget.c */
+extern void FreezeStatsForgetDatabase(Oid dboid);
+extern void FreezeForgetInit(void);
 
 /* freeze_model.c */
 extern void FreezeSampleAdd(FreezeSample *sample, double seconds);

@@ -21,7 +21,9 @@ SCRIPTS = {
          f"UPDATE work SET key = key + 1 WHERE id = {RECENT} - :back;\n",
     "h": "\\set v random(1, 1000000)\n" + INSERT,
     "i": "\\set v random(1, 1000000)\n\\set back random(0, 20)\n" + INSERT +
-         f"UPDATE work SET key = key + 1 WHERE id IN ({RECENT} - :back, {RECENT} - :back - 1);\n"
+         # (one statement for both would find them in any order, and deadlock)
+         f"UPDATE work SET key = key + 1 WHERE id = {RECENT} - :back;\n"
+         f"UPDATE work SET key = key + 1 WHERE id = {RECENT} - :back - 1;\n"
          f"DELETE FROM work WHERE id = {RECENT} - :back - 30;\n",
 }
 PUBLISHED = {
