@@ -35,7 +35,7 @@ class BottomUp(Workload):
         # Without the primary keys.
         pgbench.init(db, p.scale, steps="dtgv")
         db.run(f"CREATE UNIQUE INDEX accounts_aid ON pgbench_accounts {using(db)} (aid) INCLUDE (abalance)",
-               *[f"CREATE INDEX {n} ON pgbench_accounts ({key})" for n, key in self.indexes.items()],
+               *[f"CREATE INDEX {n} ON pgbench_accounts {using(db)} ({key})" for n, key in self.indexes.items()],
                "VACUUM ANALYZE pgbench_accounts")
 
     def run(self, db: Database, p: Params) -> Measured:

@@ -8,7 +8,7 @@ from ..holder import Beside, repeat
 from ..measure import Measured
 from ..model import Params, Target, Variant, Workload
 from ..server import Database, Server
-from .common import drive
+from .common import drive, using
 
 SETTING = "inplace.adaptive_freezing"
 OFF = "inplace, heuristic off"
@@ -65,7 +65,7 @@ class Freeze(Workload):
         db.run("CREATE EXTENSION pg_visibility",
                "CREATE TABLE work (id bigserial PRIMARY KEY, key int NOT NULL, note text NOT NULL)"
                " WITH (autovacuum_enabled = off)",
-               "CREATE INDEX work_key ON work (key)")
+               f"CREATE INDEX work_key ON work {using(db)} (key)")
         if db.value("SELECT current_setting(%s, true) IS NOT NULL", DURATION):
             # In proportion to the length of the run, as a day is to weeks.
             db.run(f'ALTER DATABASE "{db.name}" SET {DURATION} = {max(1, self.seconds(p) // 8)}')

@@ -7,7 +7,7 @@ from typing import Any
 from ..measure import Measured, measuring, timed
 from ..model import Params, Target, Workload
 from ..server import Database
-from .common import accounts
+from .common import accounts, using
 
 
 class OneStatement(Workload):
@@ -21,8 +21,8 @@ class OneStatement(Workload):
         db.run("CREATE TABLE t (id int, a int, b int, c int, filler text)",
                "INSERT INTO t SELECT g, g::bigint * 7919 % 1000003, g % 1000, 0, repeat('x', 40)"
                f" FROM generate_series(1, {accounts(p)}) g",
-               "CREATE UNIQUE INDEX t_id ON t (id)", "CREATE INDEX t_a ON t (a)",
-               "CREATE INDEX t_b ON t (b)", "VACUUM ANALYZE t")
+               "CREATE UNIQUE INDEX t_id ON t (id)", f"CREATE INDEX t_a ON t {using(db)} (a)",
+               f"CREATE INDEX t_b ON t {using(db)} (b)", "VACUUM ANALYZE t")
 
     def run(self, db: Database, p: Params) -> Measured:
         with measuring(db, 0.2) as measured:

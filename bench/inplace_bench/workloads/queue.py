@@ -8,7 +8,7 @@ from ..holder import Beside, hold_snapshot
 from ..measure import Measured
 from ..model import Params, Target, Workload
 from ..server import Database
-from .common import accounts, drive
+from .common import accounts, drive, using
 
 # SKIP LOCKED: each client takes a row of its own.
 SCRIPT = """\\set v random(1, 1000000)
@@ -35,7 +35,8 @@ class Queue(Workload):
                " key int NOT NULL, entered timestamptz NOT NULL DEFAULT now(), payload text NOT NULL)",
                "INSERT INTO queue (key, payload)"
                f" SELECT g % 1000000, 'x' FROM generate_series(1, {self.rows(p)}) g",
-               "CREATE INDEX queue_key ON queue (key)", "CREATE INDEX queue_entered ON queue (entered)",
+               f"CREATE INDEX queue_key ON queue {using(db)} (key)",
+               f"CREATE INDEX queue_entered ON queue {using(db)} (entered)",
                "VACUUM ANALYZE queue")
 
     def run(self, db: Database, p: Params) -> Measured:

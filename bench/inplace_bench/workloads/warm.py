@@ -8,7 +8,7 @@ from ..holder import Beside, repeat
 from ..measure import Measured
 from ..model import Params, Target, Workload
 from ..server import Database
-from .common import accounts, drive, same_by_index
+from .common import accounts, drive, same_by_index, using
 
 SCRIPT = """\\set aid random(1, :naccounts)
 \\set delta random(-5000, 5000)
@@ -50,8 +50,8 @@ class Warm(Workload):
                "INSERT INTO pgbench_accounts (aid, bid, abalance)"
                f" SELECT g, (g - 1) / 100000 + 1, 0 FROM generate_series(1, {self.rows(p)}) g",
                "CREATE UNIQUE INDEX accounts_aid ON pgbench_accounts (aid)",
-               "CREATE INDEX accounts_abalance ON pgbench_accounts (abalance)",
-               *[f"CREATE INDEX accounts_filler{i} ON pgbench_accounts (filler{i})" for i in range(1, 5)],
+               f"CREATE INDEX accounts_abalance ON pgbench_accounts {using(db)} (abalance)",
+               *[f"CREATE INDEX accounts_filler{i} ON pgbench_accounts {using(db)} (filler{i})" for i in range(1, 5)],
                "VACUUM ANALYZE pgbench_accounts")
 
     def run(self, db: Database, p: Params) -> Measured:
