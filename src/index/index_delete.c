@@ -46,6 +46,14 @@
  * whose pages fill with entries of former keys of rows all over the table */
 #define BOTTOMUP_MAX_BLOCKS_TAKING	400
 
+/*
+ * ... as long as it pays: when, after the first blocks, fewer than one in so
+ * many visits has found something, most of the page's entries are needed, and
+ * the page rightly splits.
+ */
+#define BOTTOMUP_TAKING_SAMPLE		32
+#define BOTTOMUP_TAKING_YIELD		16
+
 /* bottom-up: blocks this close to each other count as neighbours */
 #define BOTTOMUP_NEIGHBOUR_DISTANCE 3
 
@@ -280,6 +288,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	int			ngroups;
 	int			neighbours = 0;
 	int			nvisited = 0;
+	int			nfruitful = 0;	/* of those, had something deletable */
 	int			nkept = 0;		/* deltids up to the last deletable one */
 	int			prefetched = 0;
 	int			prefetch_distance;
@@ -313,9 +322,9 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	for (int g = 0; g < ngroups; g++)
 	{
 		BlockGroup *group = &groups[g];
-		int			freed_before = freed;
 		Buffer		buffer;
 		OffsetNumber maxoff;
+		bool		found = false;
 
 		if (delstate->bottomup && nvisited > 0)
 		{
@@ -351,14 +360,21 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 				continue;
 			status->knowndeletable = true;
 			freed += status->freespace;
+			found = true;
 			nkept = i + 1;
 		}
 
 		UnlockReleaseBuffer(buffer);
 		nvisited++;
 
+		nfruitful += found;
+
 		/* where the best block has nothing, the next will not have more */
-		if (delstate->bottomup && freed == freed_before && !taking)
+		if (delstate->bottomup && !found && !taking)
+			break;
+		if (delstate->bottomup && taking &&
+			nvisited >= BOTTOMUP_TAKING_SAMPLE &&
+			nfruitful < nvisited / BOTTOMUP_TAKING_YIELD)
 			break;
 	}
 
