@@ -7,6 +7,9 @@ import json
 import os
 import signal
 import sys
+from typing import Any
+
+import psycopg2
 
 from . import text
 from .model import Params
@@ -49,6 +52,12 @@ def listing() -> str:
     return "\n".join(f"{n.ljust(width)}  {w.line}" for n, w in WORKLOADS.items())
 
 
+def save(path: str, document: dict[str, Any]) -> None:
+    with open(path + ".new", "w", encoding="utf-8") as f:
+        json.dump(document, f, indent=1)
+    os.replace(path + ".new", path)
+
+
 def main() -> int:
     if "--list" in sys.argv[1:]:
         print(listing())
@@ -72,19 +81,23 @@ def main() -> int:
     try:
         document = {"format": 1, "facts": server.facts(), "against": a.against,
                     "params": {"scale": params.scale, "seconds": params.seconds,
-                               "clients": params.clients, "rounds": rounds}}
-        document["workloads"] = run_all(server, [WORKLOADS[n] for n in names], a.against, params, rounds)
+                               "clients": params.clients, "rounds": rounds}, "workloads": {}}
+        for name, result in run_all(server, [WORKLOADS[n] for n in names], a.against, params, rounds):
+            document["workloads"][name] = result
+            if a.json:
+                # What is done is not lost when a later one fails.
+                save(a.json, document)
     except Refused as e:
         say(f"bench/run: {e}")
+        return 1
+    except psycopg2.OperationalError as e:
+        say(f"bench/run: {str(e).strip()}")
         return 1
     except KeyboardInterrupt:
         return 130
     finally:
         if not a.private and not a.keep:
             server.drop_made()
-    if a.json:
-        with open(a.json, "w", encoding="utf-8") as f:
-            json.dump(document, f, indent=1)
     print(text.terminal(document))
     print("\n" + text.how(document))
     if a.report:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Iterator
 
 from .model import Params, Workload
 from .results import summarize
@@ -38,20 +38,19 @@ def rounds_of(w: Workload, rounds: int) -> int:
 
 
 def run_all(server: Server, workloads: list[Workload], against: str, p: Params,
-            rounds: int) -> dict[str, Any]:
-    """{workload name: result}"""
+            rounds: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(workload name, result), as they come."""
     clock = Clock(sum(guess(w, p) * rounds_of(w, rounds) * 2 for w in workloads))
-    results = {}
     for w in workloads:
         if w.private_only and not server.private:
             say(f"{w.name}: left out, it changes settings of the server")
             continue
         w.begin(server)
         try:
-            results[w.name] = _one(server, w, against, p, rounds_of(w, rounds), clock)
+            result = _one(server, w, against, p, rounds_of(w, rounds), clock)
         finally:
             w.end(server)
-    return results
+        yield w.name, result
 
 
 def _one(server: Server, w: Workload, against: str, p: Params, rounds: int,
