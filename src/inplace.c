@@ -73,6 +73,7 @@ InplaceShmemRequest(void)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(UndoShmemSize());
 	RequestAddinShmemSpace(FreezeShmemSize());
+	RequestAddinShmemSpace(WalProtectShmemSize());
 }
 
 static void
@@ -83,6 +84,7 @@ InplaceShmemStartup(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	UndoShmemInit();
 	FreezeShmemInit();
+	WalProtectShmemInit();
 	LWLockRelease(AddinShmemInitLock);
 }
 

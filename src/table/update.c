@@ -201,11 +201,19 @@ build_compact_wal(UpdateState *us, UndoInsert *ui, const char *undo,
 	return p - us->wal;
 }
 
+/* in a critical section; that there is room has been seen to */
+static void
+replace_row(UpdateState *us)
+{
+	if (!inplace_page_replace(BufferGetPage(us->buffer), us->off, us->newtup,
+							  us->newlen, true))
+		elog(PANIC, "failed to update row in place");
+}
+
 static void
 update_in_place(UpdateState *us)
 {
 	Relation	rel = us->rel;
-	Page		page = BufferGetPage(us->buffer);
 	InplaceTupleHeader tup = current_tuple(us);
 	char	   *oldimg = (char *) tup + SizeOfInplaceTupleHeader;
 	char	   *newimg = (char *) us->newtup + SizeOfInplaceTupleHeader;
@@ -216,6 +224,8 @@ update_in_place(UpdateState *us)
 	Size		change_len;
 	UndoRecordHeader uh;
 	UndoInsert	ui;
+	bool		single;			/* no lock is kept beside the change */
+	bool		from_page;
 	bool		compact;
 	Size		wal_len = 0;
 	bool		clear;
@@ -256,12 +266,20 @@ update_in_place(UpdateState *us)
 										 ui.ptr + change_len,
 										 us->undo + change_len);
 
-	compact = us->diff.same_size && undo_len == change_len &&
-		(uh.ur_flags & UR_RELATIVE_HEADER) != 0 &&
-		HdrNatts(hdr) == HdrNatts(&us->rc.base);
+	single = undo_len == change_len;
+	from_page = RelationNeedsWAL(rel) && single &&
+		inplace_wal_old_row_on_page(tup, &us->rc.base);
+	compact = from_page ||
+		(us->diff.same_size && single &&
+		 (uh.ur_flags & UR_RELATIVE_HEADER) != 0 &&
+		 HdrNatts(hdr) == HdrNatts(&us->rc.base));
 	if (RelationNeedsWAL(rel))
 	{
-		if (compact)
+		if (from_page)
+			wal_len = inplace_wal_build_update(us->wal, &ui, rel, us->undo,
+											   &us->rc.base, hdr, us->conflict,
+											   &us->diff.edits, oldimg, newimg);
+		else if (compact)
 			wal_len = build_compact_wal(us, &ui, us->undo, oldimg, newimg);
 		else
 		{
@@ -278,16 +296,18 @@ update_in_place(UpdateState *us)
 	START_CRIT_SECTION();
 	clear = FreezeClearVisible(rel, us->buffer, us->vmbuffer,
 							   VISIBILITYMAP_VALID_BITS, &unset);
-	if (!inplace_page_replace(page, us->off, us->newtup, us->newlen, true))
-		elog(PANIC, "failed to update row in place");
 	MarkBufferDirty(us->buffer);
 	UndoAppend(&ui, us->undo, undo_len);
+	if (!from_page)
+		replace_row(us);
 	if (RelationNeedsWAL(rel))
 		inplace_log_update(rel, us->buffer, us->wal, wal_len, clear, &ui,
 						   compact ? NULL : us->undo, undo_len,
 						   us->logical ? &us->lc : NULL);
 	else if (ui.needs_wal)
 		inplace_log_undo_alone(&ui, us->undo, undo_len);
+	if (from_page)
+		replace_row(us);
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);

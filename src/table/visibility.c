@@ -22,7 +22,7 @@
 #include "access/subtrans.h"
 #include "storage/predicate.h"
 #include "table/table.h"
-#include "undo/delta.h"
+#include "wal/wal.h"
 
 RowVersion *
 RowVersionAlloc(void)
@@ -48,7 +48,7 @@ inplace_set_hint(InplaceTupleHeader tup, Buffer buffer, uint16 hint,
 			return;
 	}
 	tup->t_infomask |= hint;
-	MarkBufferDirtyHint(buffer, true);
+	inplace_mark_hint(buffer);
 }
 
 XidStatus

@@ -167,6 +167,34 @@ delta_encode(const DeltaEdits *d, bool backward, const char *oldimg,
 	return p - dst;
 }
 
+/* one edit, taken from an encoded delta */
+typedef struct EncodedEdit
+{
+	uint32		skip;
+	uint32		del;
+	uint32		put;
+	const char *data;			/* what is put in */
+} EncodedEdit;
+
+/* NULL if what is at p is not an edit that fits srclen bytes of the image */
+static const char *
+read_edit(const char *p, const char *end, Size srclen, EncodedEdit *e)
+{
+	uint32		head;
+
+	if ((p = varint_get(p, end, &e->skip)) == NULL ||
+		(p = varint_get(p, end, &head)) == NULL)
+		return NULL;
+	e->del = e->put = head >> 1;
+	if ((head & 1) && (p = varint_get(p, end, &e->del)) == NULL)
+		return NULL;
+	if (e->skip > srclen || e->del > srclen - e->skip ||
+		e->put > (Size) (end - p))
+		return NULL;
+	e->data = p;
+	return p + e->put;
+}
+
 int
 delta_apply(const char *delta, Size delta_len, const char *src, Size srclen,
 			char *dst, Size dstmax)
@@ -178,35 +206,48 @@ delta_apply(const char *delta, Size delta_len, const char *src, Size srclen,
 
 	while (p < end)
 	{
-		uint32		skip;
-		uint32		put;
-		uint32		del;
+		EncodedEdit e;
 
-		if ((p = varint_get(p, end, &skip)) == NULL ||
-			(p = varint_get(p, end, &put)) == NULL)
+		if ((p = read_edit(p, end, srclen - s, &e)) == NULL ||
+			o + (Size) e.skip + e.put > dstmax)
 			return -1;
-		del = put >> 1;
-		if (put & 1)
-		{
-			if ((p = varint_get(p, end, &del)) == NULL)
-				return -1;
-		}
-		put >>= 1;
-		if (skip > srclen - s || del > srclen - s - skip ||
-			put > (Size) (end - p) ||
-			o + (Size) skip + put > dstmax)
-			return -1;
-		memcpy(dst + o, src + s, skip);
-		s += skip;
-		o += skip;
-		memcpy(dst + o, p, put);
-		p += put;
-		o += put;
-		s += del;
+		memcpy(dst + o, src + s, e.skip);
+		s += e.skip;
+		o += e.skip;
+		memcpy(dst + o, e.data, e.put);
+		o += e.put;
+		s += e.del;
 	}
 	if (o + (srclen - s) > dstmax)
 		return -1;
 	memcpy(dst + o, src + s, srclen - s);
 	o += srclen - s;
 	return (int) o;
+}
+
+int
+delta_invert(const char *delta, Size delta_len, const char *src, Size srclen,
+			 char *dst, Size dstmax)
+{
+	const char *p = delta;
+	const char *end = delta + delta_len;
+	char	   *o = dst;
+	Size		s = 0;
+
+	while (p < end)
+	{
+		EncodedEdit e;
+
+		if ((p = read_edit(p, end, srclen - s, &e)) == NULL ||
+			(Size) (o - dst) + 15 + e.del > dstmax)
+			return -1;
+		o = varint_put(o, e.skip);
+		o = varint_put(o, e.del << 1 | (e.del != e.put));
+		if (e.del != e.put)
+			o = varint_put(o, e.put);
+		memcpy(o, src + s + e.skip, e.del);
+		o += e.del;
+		s += (Size) e.skip + e.del;
+	}
+	return (int) (o - dst);
 }

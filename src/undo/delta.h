@@ -65,6 +65,16 @@ extern int	delta_apply(const char *delta, Size delta_len,
 						const char *src, Size srclen,
 						char *dst, Size dstmax);
 
+/*
+ * The delta that leads back: "delta" turns src into another image, the result
+ * turns that one into src, and is what delta_encode makes of the same edits.
+ * Returns its length, or -1 if the delta does not fit the image or the result
+ * does not fit dst.
+ */
+extern int	delta_invert(const char *delta, Size delta_len,
+						 const char *src, Size srclen,
+						 char *dst, Size dstmax);
+
 extern char *varint_put(char *p, uint32 v);
 extern const char *varint_get(const char *p, const char *end, uint32 *v);
 extern int	varint_size(uint32 v);

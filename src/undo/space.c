@@ -905,6 +905,7 @@ UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 
 	Assert(len <= UNDO_MAX_RECORD);
 	ui->by_name = false;
+	ui->from_page = false;
 
 	if (kind == UNDO_TEMP)
 	{

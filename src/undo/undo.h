@@ -122,6 +122,8 @@ typedef struct UndoInsert
 	bool		needs_wal;		/* false for unlogged and temporary */
 	bool		by_name;		/* the WAL record names the page in its data,
 								 * without a block reference (log.c) */
+	bool		from_page;		/* it leaves the old row to the data page
+								 * (log_update.c) */
 } UndoInsert;
 
 extern void UndoPrepare(Relation rel, Size len, TransactionId newest_xid,

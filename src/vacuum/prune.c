@@ -230,7 +230,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 	{
 		phdr->pd_prune_xid = ps.prune_xid;
 		PageClearFull(page);
-		MarkBufferDirtyHint(buffer, true);
+		inplace_mark_hint(buffer);
 	}
 }
 

@@ -51,7 +51,7 @@ desc_update(StringInfo buf, XLogReaderState *record)
 	memcpy(&w, data, sizeof(w));
 	appendStringInfo(buf, "off: %u, %s", w & INPLACE_OFFSET_MASK,
 					 (w & XLIP_UPD_COMPACT) ? "compact" : "full");
-	if ((w & XLIP_UPD_COMPACT) && len >= 5)
+	if ((w & XLIP_UPD_COMPACT) && len >= 4)
 	{
 		const char *end = data + len;
 		const char *p;
@@ -75,9 +75,15 @@ desc_update(StringInfo buf, XLogReaderState *record)
 			appendStringInfo(buf, "rel: %u, blk: %u, ",
 							 LocatorRel(table) - diff, blk >> 1);
 		}
-		p = varint_get(p, end, &age);
-		appendStringInfo(buf, "offset: %u, old xid: %u%s, rest: %d bytes",
-						 undo_off, XLogRecGetXid(record) - age,
+		appendStringInfo(buf, "offset: %u", undo_off & XLIP_UNDO_OFFSET_MASK);
+		if (undo_off & XLIP_FROM_PAGE)
+			appendStringInfoString(buf, ", old row from page");
+		else
+		{
+			p = varint_get(p, end, &age);
+			appendStringInfo(buf, ", old xid: %u", XLogRecGetXid(record) - age);
+		}
+		appendStringInfo(buf, "%s, rest: %d bytes",
 						 (w & XLIP_UPD_KEYS) ? ", key updated" : "",
 						 p ? (int) (end - p) : 0);
 	}

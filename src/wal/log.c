@@ -4,7 +4,9 @@
  *	  Writing the WAL records of row changes.
  *
  * All are called inside the critical section of the change, after it was
- * made, with the pages locked and marked dirty.
+ * made, with the pages locked and marked dirty.  The exception is an update
+ * that leaves the old row to the page: its data page is changed afterwards
+ * (log_update.c).
  *
  * A permanent table whose storage is new in this transaction may go without
  * WAL (wal_level = minimal), but its undo lives in a relation that never
@@ -73,7 +75,7 @@ inplace_log_undo_alone(UndoInsert *ui, const char *undo, Size undo_len)
 	undo_off = UndoPtrOffset(ui->ptr);
 	XLogBeginInsert();
 	register_undo(ui, 0, &undo_off, undo, undo_len);
-	UndoSetLSN(ui, XLogInsert(RM_INPLACE_ID, XLOG_IP_UNDO));
+	UndoSetLSN(ui, inplace_xlog_insert(XLOG_IP_UNDO));
 }
 
 /*
@@ -95,6 +97,8 @@ inplace_wal_put_undo_place(char *p, UndoInsert *ui, RelFileLocator table)
 {
 	uint16		undo_off = UndoPtrOffset(ui->ptr);
 
+	if (ui->from_page)
+		undo_off |= XLIP_FROM_PAGE;
 	memcpy(p, &undo_off, sizeof(undo_off));
 	p += sizeof(undo_off);
 
@@ -122,7 +126,7 @@ inplace_wal_put_undo_place(char *p, UndoInsert *ui, RelFileLocator table)
 static void
 finish(uint8 info, Buffer buf, Buffer buf2, UndoInsert *ui)
 {
-	XLogRecPtr	lsn = XLogInsert(RM_INPLACE_ID, info);
+	XLogRecPtr	lsn = inplace_xlog_insert(info);
 
 	PageSetLSN(BufferGetPage(buf), lsn);
 	if (BufferIsValid(buf2))
@@ -306,14 +310,38 @@ inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 	finish(XLOG_IP_MOVE, newbuf, same ? InvalidBuffer : oldbuf, ui);
 }
 
+/*
+ * After the insertion of a compact record: does its undo need a record of its
+ * own?  If the page was named, and none since the redo pointer has referred to
+ * it; or if the old row was left to a data page that turns out not to be
+ * protected (log_update.c).  What this backend knows of the redo pointer and of
+ * full_page_writes was brought up to date by the insertion.
+ */
+static bool
+undo_needs_record(const UndoInsert *ui, XLogRecPtr data_page_lsn)
+{
+	XLogRecPtr	redo;
+	bool		full_page_writes;
+
+	if (ui->by_name && !referred_since_redo(ui))
+		return true;
+	if (!ui->from_page)
+		return false;
+	GetFullPageWriteInfo(&redo, &full_page_writes);
+	return unlikely(!full_page_writes) && data_page_lsn <= redo;
+}
+
 /* UPDATE and DELETE: their data are kept, for redo of the undo page */
 static void
 log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
 		   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
 		   const LogicalChange *lc)
 {
+	Page		page = BufferGetPage(buffer);
 	uint8		flags = clear ? XLIP_CLEAR_VISIBLE : 0;
 	uint16		undo_off = UndoPtrOffset(ui->ptr);
+	XLogRecPtr	before = PageGetLSN(page);
+	XLogRecPtr	lsn;
 
 	XLogBeginInsert();
 	register_main(&flags, lc);
@@ -322,24 +350,18 @@ log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
 	if (!ui->by_name)
 		register_undo(ui, 1, &undo_off, undo, undo_len);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	lsn = inplace_xlog_insert(info);
 
-	/*
-	 * What this backend knows of the redo pointer was brought up to date by
-	 * the insertion.
-	 */
-	if (ui->by_name)
+	if (unlikely(undo_needs_record(ui, before)))
 	{
-		XLogRecPtr	lsn = XLogInsert(RM_INPLACE_ID, info);
-
-		PageSetLSN(BufferGetPage(buffer), lsn);
-		if (referred_since_redo(ui))
-			UndoSetLSN(ui, lsn);
-		else
-			inplace_log_undo_alone(ui, (char *) BufferGetPage(ui->buffer) +
-								   undo_off, undo_len);
+		inplace_log_undo_alone(ui, (char *) BufferGetPage(ui->buffer) + undo_off,
+							   undo_len);
+		/* the data page must not be written before that record */
+		lsn = PageGetLSN(BufferGetPage(ui->buffer));
 	}
 	else
-		finish(info, buffer, InvalidBuffer, ui);
+		UndoSetLSN(ui, lsn);
+	PageSetLSN(page, lsn);
 }
 
 void

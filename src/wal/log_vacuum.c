@@ -147,7 +147,7 @@ finish_record(Buffer buffer, uint8 info)
 	XLogRecPtr	lsn;
 
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
-	lsn = XLogInsert(RM_INPLACE_ID, info);
+	lsn = inplace_xlog_insert(info);
 	PageSetLSN(BufferGetPage(buffer), lsn);
 	return lsn;
 }
@@ -240,7 +240,7 @@ inplace_log_visible(Relation rel, Buffer buffer, Buffer vmbuffer,
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD |
 					   (XLogHintBitIsNeeded() ? 0 : REGBUF_NO_IMAGE));
 	XLogRegisterBuffer(1, vmbuffer, 0);
-	lsn = XLogInsert(RM_INPLACE_ID, XLOG_IP_VISIBLE);
+	lsn = inplace_xlog_insert(XLOG_IP_VISIBLE);
 
 	if (XLogHintBitIsNeeded())
 		PageSetLSN(BufferGetPage(buffer), lsn);
@@ -258,7 +258,7 @@ inplace_log_discard(Oid dboid, TransactionId horizon)
 
 	XLogBeginInsert();
 	XLogRegisterData((char *) &xlrec, sizeof(xlrec));
-	XLogInsert(RM_INPLACE_ID, XLOG_IP_UNDO_DISCARD);
+	inplace_xlog_insert(XLOG_IP_UNDO_DISCARD);
 }
 
 /*

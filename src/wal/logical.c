@@ -184,5 +184,5 @@ inplace_log_speculative_end(Relation rel, bool succeeded)
 	XLogBeginInsert();
 	XLogRegisterData((char *) &rec, SizeOfIpLogical);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
-	(void) XLogInsert(RM_INPLACE_ID, XLOG_IP_LOGICAL);
+	(void) inplace_xlog_insert(XLOG_IP_LOGICAL);
 }

@@ -3,10 +3,11 @@
  * redo.c
  *	  Replay of row changes, and the resource manager itself.
  *
- * The undo page of a record is rebuilt from the record alone, and before the
- * row is changed: queries on a standby follow a row's undo pointer as soon as
- * they see it.  Each page is let go of before the next is locked; a record that
- * no row leads to yet is in nobody's way.
+ * The undo page of a record is rebuilt from the record alone (but for updates
+ * that leave the old row to the page: log_update.c), and before the row is
+ * changed: queries on a standby follow a row's undo pointer as soon as they see
+ * it.  Here each page is let go of before the next is locked; a record that no
+ * row leads to yet is in nobody's way.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,8 +22,8 @@
 #include "undo/delta.h"
 #include "wal/wal.h"
 
-static void
-bad_record(XLogReaderState *record, const char *what)
+void
+inplace_bad_record(XLogReaderState *record, const char *what)
 {
 	elog(PANIC, "inplace WAL record at %X/%X: %s",
 		 LSN_FORMAT_ARGS(record->ReadRecPtr), what);
@@ -64,6 +65,7 @@ visible_flags(XLogReaderState *record)
 	return XLogRecGetDataLen(record) > 0 ? *(uint8 *) XLogRecGetData(record) : 0;
 }
 
+/* without rec the page is just begun, or restored from its image */
 static void
 redo_undo_put(XLogReaderState *record, uint8 block_id, uint16 offset,
 			  const char *rec, Size len)
@@ -83,9 +85,13 @@ redo_undo_put(XLogReaderState *record, uint8 block_id, uint16 offset,
 		return;
 	}
 	page = BufferGetPage(buffer);
-	UndoPagePut(page, offset, rec, len);
-	PageSetLSN(page, record->EndRecPtr);
-	MarkBufferDirty(buffer);
+	if (rec)
+		UndoPagePut(page, offset, rec, len);
+	if (rec || block_will_init(record, block_id))
+	{
+		PageSetLSN(page, record->EndRecPtr);
+		MarkBufferDirty(buffer);
+	}
 	UnlockReleaseBuffer(buffer);
 }
 
@@ -139,15 +145,15 @@ add_item(XLogReaderState *record, Page page, OffsetNumber off,
 		 InplaceTupleHeader tup, Size len)
 {
 	if (inplace_page_add(page, tup, len, off) != off)
-		bad_record(record, "row does not fit its page");
+		inplace_bad_record(record, "row does not fit its page");
 }
 
-static InplaceTupleHeader
-item_at(XLogReaderState *record, Page page, OffsetNumber off)
+InplaceTupleHeader
+inplace_redo_item(XLogReaderState *record, Page page, OffsetNumber off)
 {
 	if (off < FirstOffsetNumber || off > PageGetMaxOffsetNumber(page) ||
 		!ItemIdIsNormal(PageGetItemId(page, off)))
-		bad_record(record, "no row at its place");
+		inplace_bad_record(record, "no row at its place");
 	return PageGetTupleAt(page, off);
 }
 
@@ -238,9 +244,7 @@ typedef struct CompactUpdate
 {
 	OffsetNumber off;
 	uint16		flags;
-	uint16		undo_off;
-	BlockNumber undo_blk;
-	RelFileLocator undo_loc;	/* without a block reference only */
+	UndoPlace	undo;
 	TransactionId old_xid;
 	CommandId	cid;
 	char		forward[BLCKSZ * 2];
@@ -250,28 +254,33 @@ typedef struct CompactUpdate
 } CompactUpdate;
 
 /* where the undo goes: the reference, or else what the data say */
-static const char *
-parse_undo_place(XLogReaderState *record, const char *p, const char *end,
-				 CompactUpdate *cu)
+const char *
+inplace_wal_get_undo_place(XLogReaderState *record, const char *p,
+						   const char *end, UndoPlace *place)
 {
 	RelFileLocator table;
 	uint32		blk;
 	uint32		rel_diff;
 
+	if (end - p < sizeof(uint16))
+		return NULL;
+	memcpy(&place->offset, p, sizeof(uint16));
+	place->offset &= XLIP_UNDO_OFFSET_MASK;
+	p += sizeof(uint16);
 	if (XLogRecHasBlockRef(record, 1))
 	{
-		cu->undo_blk = block_location(record, 1, &cu->undo_loc);
+		place->block = block_location(record, 1, &place->locator);
 		return p;
 	}
 	if ((p = varint_get(p, end, &blk)) == NULL ||
 		(p = varint_get(p, end, &rel_diff)) == NULL)
 		return NULL;
 	block_location(record, 0, &table);
-	cu->undo_loc = table;
-	LocatorRel(cu->undo_loc) = LocatorRel(table) - rel_diff;
-	cu->undo_blk = blk >> 1;
+	place->locator = table;
+	LocatorRel(place->locator) = LocatorRel(table) - rel_diff;
+	place->block = blk >> 1;
 	if (blk & 1)
-		p = varint_get(p, end, &LocatorSpc(cu->undo_loc));
+		p = varint_get(p, end, &LocatorSpc(place->locator));
 	return p;
 }
 
@@ -279,7 +288,7 @@ static void
 parse_compact(XLogReaderState *record, const char *data, Size len,
 			  CompactUpdate *cu)
 {
-	const char *p = data + 4;
+	const char *p = data + 2;
 	const char *end = data + len;
 	uint32		age = 0;
 	char	   *f = cu->forward;
@@ -289,8 +298,7 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 	memcpy(&w, data, 2);
 	cu->off = w & INPLACE_OFFSET_MASK;
 	cu->flags = w & ~INPLACE_OFFSET_MASK;
-	memcpy(&cu->undo_off, data + 2, 2);
-	p = parse_undo_place(record, p, end, cu);
+	p = inplace_wal_get_undo_place(record, p, end, &cu->undo);
 	if (p)
 		p = varint_get(p, end, &age);
 	cu->old_xid = XLogRecGetXid(record) - age;
@@ -298,7 +306,7 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 	if (p && (cu->flags & XLIP_UPD_CID))
 		p = varint_get(p, end, &cu->cid);
 	if (p == NULL)
-		bad_record(record, "damaged change");
+		inplace_bad_record(record, "damaged change");
 	while (p < end)
 	{
 		uint32		skip;
@@ -307,7 +315,7 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 		if ((p = varint_get(p, end, &skip)) == NULL ||
 			(p = varint_get(p, end, &n)) == NULL ||
 			n > (Size) (end - p) / 2)
-			bad_record(record, "damaged update");
+			inplace_bad_record(record, "damaged update");
 		b = varint_put(b, skip);
 		b = varint_put(b, n << 1);
 		memcpy(b, p, n);
@@ -330,25 +338,27 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
  * the LSN of the record that began it.  A page that is missing is one that
  * was truncated later on.
  */
-static void
-redo_undo_compact(XLogReaderState *record, const CompactUpdate *cu,
-				  const char *rec, Size len)
+void
+inplace_redo_undo_place(XLogReaderState *record, const UndoPlace *place,
+						const char *rec, Size len)
 {
 	Buffer		buffer;
 
 	if (XLogRecHasBlockRef(record, 1))
 	{
-		redo_undo_put(record, 1, cu->undo_off, rec, len);
+		redo_undo_put(record, 1, place->offset, rec, len);
 		return;
 	}
-	buffer = XLogReadBufferExtended(cu->undo_loc, MAIN_FORKNUM, cu->undo_blk,
+	if (rec == NULL)
+		return;
+	buffer = XLogReadBufferExtended(place->locator, MAIN_FORKNUM, place->block,
 									RBM_NORMAL, InvalidBuffer);
 	if (!BufferIsValid(buffer))
 		return;
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (PageGetLSN(BufferGetPage(buffer)) < record->EndRecPtr)
 	{
-		UndoPagePut(BufferGetPage(buffer), cu->undo_off, rec, len);
+		UndoPagePut(BufferGetPage(buffer), place->offset, rec, len);
 		MarkBufferDirty(buffer);
 	}
 	UnlockReleaseBuffer(buffer);
@@ -357,11 +367,12 @@ redo_undo_compact(XLogReaderState *record, const CompactUpdate *cu,
 /*
  * Put the new image of a row, made by the forward delta from the old one.
  */
-static void
-apply_update(XLogReaderState *record, Page page, OffsetNumber off,
-			 const InplaceTupleHeaderData *hdr, const char *delta, Size delta_len)
+void
+inplace_redo_apply_update(XLogReaderState *record, Page page, OffsetNumber off,
+						  const InplaceTupleHeaderData *hdr,
+						  const char *delta, Size delta_len)
 {
-	InplaceTupleHeader tup = item_at(record, page, off);
+	InplaceTupleHeader tup = inplace_redo_item(record, page, off);
 	Size		itemlen = ItemIdGetLength(PageGetItemId(page, off));
 	union
 	{
@@ -377,11 +388,11 @@ apply_update(XLogReaderState *record, Page page, OffsetNumber off,
 					  new.data + SizeOfInplaceTupleHeader,
 					  BLCKSZ - SizeOfInplaceTupleHeader);
 	if (len < 0)
-		bad_record(record, "delta does not fit its row");
+		inplace_bad_record(record, "delta does not fit its row");
 	new.hdr = *hdr;
 	if (!inplace_page_replace(page, off, &new.hdr,
 							  len + SizeOfInplaceTupleHeader, true))
-		bad_record(record, "updated row does not fit its page");
+		inplace_bad_record(record, "updated row does not fit its page");
 }
 
 /*
@@ -389,20 +400,20 @@ apply_update(XLogReaderState *record, Page page, OffsetNumber off,
  * primary saw.  All xids up to that one had ended there, so once a conflict
  * with it is resolved no later snapshot can be in conflict with an older one.
  */
-static void
-redo_cut_conflict(const CompactUpdate *cu, RelFileLocator loc)
+void
+inplace_redo_cut_conflict(TransactionId old_xid, RelFileLocator loc)
 {
 	static TransactionId last = InvalidTransactionId;
 	static Oid	last_db = InvalidOid;
 
-	if (!(cu->flags & XLIP_UPD_CONFLICT) || !InHotStandby)
+	if (!InHotStandby)
 		return;
 	if (last_db == LocatorDb(loc) && TransactionIdIsValid(last) &&
-		TransactionIdPrecedesOrEquals(cu->old_xid, last))
+		TransactionIdPrecedesOrEquals(old_xid, last))
 		return;
-	inplace_redo_conflict(cu->old_xid, loc);
+	inplace_redo_conflict(old_xid, loc);
 	last_db = LocatorDb(loc);
-	last = cu->old_xid;
+	last = old_xid;
 }
 
 static void
@@ -420,7 +431,8 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 	Size		undo_len;
 
 	parse_compact(record, data, len, &cu);
-	redo_cut_conflict(&cu, loc);
+	if (cu.flags & XLIP_UPD_CONFLICT)
+		inplace_redo_cut_conflict(cu.old_xid, loc);
 
 	/*
 	 * The undo record, by the function that made it in the first place.  Only
@@ -436,20 +448,20 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 	undo_len = UndoBuild(undo, UNDO_UPDATE, xid, cu.cid, LocatorSpc(loc),
 						 LocatorRel(loc), blk, cu.off, &old, &newer, true,
 						 cu.backward, cu.backward_len);
-	redo_undo_compact(record, &cu, undo, undo_len);
+	inplace_redo_undo_place(record, &cu.undo, undo, undo_len);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
 		Page		page = BufferGetPage(buffer);
-		InplaceTupleHeader tup = item_at(record, page, cu.off);
+		InplaceTupleHeader tup = inplace_redo_item(record, page, cu.off);
 
 		hdr = *tup;
 		hdr.t_xid = xid;
 		hdr.t_tag = NextTag(tup->t_tag);
 		hdr.t_infomask = (tup->t_infomask & IP_STALE) |
 			((cu.flags & XLIP_UPD_KEYS) ? IP_KEYS_UPDATED : 0);
-		HdrSetUndo(&hdr, UndoPtrMake(cu.undo_blk, cu.undo_off));
-		apply_update(record, page, cu.off, &hdr, cu.forward, cu.forward_len);
+		HdrSetUndo(&hdr, UndoPtrMake(cu.undo.block, cu.undo.offset));
+		inplace_redo_apply_update(record, page, cu.off, &hdr, cu.forward, cu.forward_len);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
 			PageClearAllVisible(page);
 		finish_page(record, buffer);
@@ -472,7 +484,14 @@ redo_update(XLogReaderState *record)
 	memcpy(&w, data, 2);
 	if (w & XLIP_UPD_COMPACT)
 	{
-		redo_update_compact(record, data, len);
+		uint16		place;
+
+		memcpy(&place, data + 2, 2);
+		if (place & XLIP_FROM_PAGE)
+			inplace_redo_update_from_page(record, data, len,
+										  (visible_flags(record) & XLIP_CLEAR_VISIBLE) != 0);
+		else
+			redo_update_compact(record, data, len);
 		return;
 	}
 
@@ -483,7 +502,7 @@ redo_update(XLogReaderState *record)
 		Page		page = BufferGetPage(buffer);
 
 		memcpy(&hdr, data + 2, SizeOfInplaceTupleHeader);
-		apply_update(record, page, w & INPLACE_OFFSET_MASK, &hdr,
+		inplace_redo_apply_update(record, page, w & INPLACE_OFFSET_MASK, &hdr,
 					 data + 2 + SizeOfInplaceTupleHeader,
 					 len - 2 - SizeOfInplaceTupleHeader);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
@@ -511,25 +530,26 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 	Size		undo_len;
 
 	parse_compact(record, data, len, &cu);
-	redo_cut_conflict(&cu, loc);
+	if (cu.flags & XLIP_UPD_CONFLICT)
+		inplace_redo_cut_conflict(cu.old_xid, loc);
 	memset(&old, 0, sizeof(old));
 	old.t_xid = cu.old_xid;
 	old.t_infomask = (cu.flags & XLIP_UPD_OLD_FROZEN) ? IP_FROZEN : 0;
 	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cu.cid, LocatorSpc(loc),
 						 LocatorRel(loc), blk, cu.off, &old, &old, true,
 						 NULL, 0);
-	redo_undo_compact(record, &cu, undo, undo_len);
+	inplace_redo_undo_place(record, &cu.undo, undo, undo_len);
 
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
 		Page		page = BufferGetPage(buffer);
-		InplaceTupleHeader tup = item_at(record, page, cu.off);
+		InplaceTupleHeader tup = inplace_redo_item(record, page, cu.off);
 
 		tup->t_xid = xid;
 		tup->t_infomask = (tup->t_infomask & (IP_STALE | IP_PADDED)) |
 			IP_DELETED | IP_KEYS_UPDATED |
 			((cu.flags & XLIP_DEL_PARTITION) ? IP_MOVED_PARTITION : 0);
-		HdrSetUndo(tup, UndoPtrMake(cu.undo_blk, cu.undo_off));
+		HdrSetUndo(tup, UndoPtrMake(cu.undo.block, cu.undo.offset));
 		PageSetPrunable(page, xid);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
 			PageClearAllVisible(page);
@@ -580,7 +600,7 @@ redo_header(XLogReaderState *record)
 		InplaceTupleHeader tup;
 
 		memcpy(&off, data, 2);
-		tup = item_at(record, page, off);
+		tup = inplace_redo_item(record, page, off);
 		memcpy(tup, data + 2, SizeOfInplaceTupleHeader);
 		if (tup->t_infomask & IP_DELETED)
 			PageSetPrunable(page, tup->t_xid);
@@ -618,7 +638,7 @@ redo_replace(XLogReaderState *record)
 			!ItemIdIsUsed(PageGetItemId(page, off)))
 			add_item(record, page, off, &tup.hdr, len - 2);
 		else if (!inplace_page_replace(page, off, &tup.hdr, len - 2, true))
-			bad_record(record, "restored row does not fit its page");
+			inplace_bad_record(record, "restored row does not fit its page");
 		finish_page(record, buffer);
 	}
 	if (BufferIsValid(buffer))
@@ -632,7 +652,7 @@ put_old_header(XLogReaderState *record, Page page, const char *data)
 	InplaceTupleHeader tup;
 
 	memcpy(&off, data, 2);
-	tup = item_at(record, page, off);
+	tup = inplace_redo_item(record, page, off);
 	memcpy(tup, data + 2, SizeOfInplaceTupleHeader);
 	PageSetPrunable(page, tup->t_xid);
 }
@@ -801,7 +821,7 @@ static RmgrData inplace_rmgr = {
 	.rm_desc = inplace_desc,
 	.rm_identify = inplace_identify,
 	.rm_startup = NULL,
-	.rm_cleanup = NULL,
+	.rm_cleanup = inplace_redo_cleanup,
 	.rm_mask = inplace_mask,
 	.rm_decode = inplace_decode
 };

@@ -16,6 +16,7 @@
 #include "access/xlogreader.h"
 #include "lib/stringinfo.h"
 #include "table/tuple.h"
+#include "undo/delta.h"
 #include "undo/undo.h"
 
 /* custom resource manager IDs are 128 to 255 */
@@ -117,6 +118,22 @@ typedef struct LogicalChange
 #define XLIP_UPD_OLD_FROZEN		0x4000
 
 /*
+ * XLOG_IP_UPDATE with COMPACT, and XLIP_FROM_PAGE in the uint16 of the undo
+ * place: the old bytes are not in the record, but on the page when it is
+ * replayed (log_update.c).  After the undo place: varint cid if CID, varint
+ * the record's xid less the old version's if CONFLICT, uint16 the new t_natts
+ * if NATTS; if WHOLE_HEADER (the undo record has the whole old header) uint16
+ * its infomask, where PADDED says that its cid follows as a varint; then the
+ * forward delta.  CID, KEYS, CONFLICT and these flags:
+ */
+#define XLIP_UPD_NATTS			0x1000
+#define XLIP_UPD_STALE			0x2000	/* the new version has STALE */
+#define XLIP_UPD_WHOLE_HEADER	0x4000
+
+#define XLIP_FROM_PAGE			0x8000
+#define XLIP_UNDO_OFFSET_MASK	0x7FFF
+
+/*
  * XLOG_IP_DELETE, block 0 (kept beside a full-page image): uint16 as for
  * UPDATE.  With COMPACT: the undo place, varint xid difference, varint cid if
  * CID; redo makes the header and the undo record from that.  Without: the new
@@ -215,8 +232,11 @@ extern void inplace_logical_append_new(StringInfo buf, Relation rel,
 									   InplaceTupleHeader tup);
 extern void inplace_log_speculative_end(Relation rel, bool succeeded);
 
-/* log.c: one function a record; all are called inside the critical section
- * with the buffers locked and the changes made, and set the pages' LSNs. */
+/*
+ * log_vacuum.c: one function a record; all are called inside the critical
+ * section with the buffers locked and the changes made, and set the pages'
+ * LSNs.
+ */
 extern void inplace_log_prune(Relation rel, Buffer buffer,
 							  TransactionId horizon,
 							  const OffsetNumber *dead, int ndead,
@@ -257,6 +277,59 @@ extern void inplace_log_multi_insert(Relation rel, Buffer buffer,
 #define MAX_NAMED_UNDO_BLOCK	0x7FFFFFFF
 extern char *inplace_wal_put_undo_place(char *p, UndoInsert *ui,
 										RelFileLocator table);
+
+/* where a compact record's undo goes, when it is replayed */
+typedef struct UndoPlace
+{
+	uint16		offset;
+	BlockNumber block;
+	RelFileLocator locator;		/* without a block reference only */
+} UndoPlace;
+
+/*
+ * log_update.c.  inplace_wal_old_row_on_page: may the record of an update
+ * leave the old row to the page?  tup is the row, base its header without
+ * locks.  Then inplace_wal_build_update makes the record's data (room as for
+ * the row, twice), and the page must be changed after inplace_log_update.
+ */
+extern bool inplace_wal_old_row_on_page(const InplaceTupleHeaderData *tup,
+										const InplaceTupleHeaderData *base);
+extern Size inplace_wal_build_update(char *dst, UndoInsert *ui, Relation rel,
+									 const char *undo,
+									 const InplaceTupleHeaderData *base,
+									 const InplaceTupleHeaderData *newhdr,
+									 bool conflict, const DeltaEdits *edits,
+									 const char *oldimg, const char *newimg);
+extern void inplace_redo_update_from_page(XLogReaderState *record,
+										  const char *data, Size len,
+										  bool clear_visible);
+
+/* protect.c: inserting records, hints; see there */
+extern Size WalProtectShmemSize(void);
+extern void WalProtectShmemInit(void);
+extern XLogRecPtr inplace_xlog_insert(uint8 info);
+extern bool inplace_pages_protected(void);
+extern void inplace_mark_hint(Buffer buffer);
+extern void inplace_redo_cleanup(void);
+
+/* redo.c: parts of redo that log_update.c shares */
+INPLACE_NORETURN extern void inplace_bad_record(XLogReaderState *record,
+												const char *what);
+extern const char *inplace_wal_get_undo_place(XLogReaderState *record,
+											  const char *p, const char *end,
+											  UndoPlace *place);
+extern void inplace_redo_undo_place(XLogReaderState *record,
+									const UndoPlace *place,
+									const char *rec /* or NULL: none */,
+									Size len);
+extern InplaceTupleHeader inplace_redo_item(XLogReaderState *record, Page page,
+											OffsetNumber off);
+extern void inplace_redo_apply_update(XLogReaderState *record, Page page,
+									  OffsetNumber off,
+									  const InplaceTupleHeaderData *hdr,
+									  const char *delta, Size delta_len);
+extern void inplace_redo_cut_conflict(TransactionId old_xid,
+									  RelFileLocator loc);
 
 /* the undo of a permanent table whose own changes are not logged */
 extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,

@@ -1,0 +1,288 @@
+/*-------------------------------------------------------------------------
+ *
+ * log_update.c
+ *	  The WAL record of an update in place that leaves the old row to the page:
+ *	  building it, and replaying it.
+ *
+ * The undo of an update has the old bytes of what changed.  They are on the
+ * page when the record is replayed, so the record has the new bytes alone, and
+ * redo makes the undo record from the row as it stands before it changes it.
+ *
+ * Why the old row is there
+ *	  An image that the record itself carries is of the page as it was
+ *	  *before* the change: the record is inserted first and the page changed
+ *	  afterwards, in one critical section, with the page locked and marked
+ *	  dirty from before the insertion on.  Nobody sees or writes the page in
+ *	  between, and a checkpoint that begins after the insertion finds it dirty
+ *	  and waits for the lock.  Redo restores such an image and then applies the
+ *	  record.
+ *
+ *	  Without an image the page is what replay has made of it, provided that it
+ *	  is not newer than the record; a page newer than a record of its own is
+ *	  what a crash leaves behind.  Let R be the redo pointer before the record
+ *	  (the last one, of whatever checkpoint).  Replay that meets the record
+ *	  began at R or before: after a crash, from a restart point, from a base
+ *	  backup, or on a server rewound by pg_rewind.  So it has passed the first
+ *	  record after R that refers to the page.  If that one has an image, or
+ *	  begins the page anew, it put the page into the state of that moment
+ *	  whatever it was before, creating the file or the block if they are gone
+ *	  again in the end; and from there on each record finds the page
+ *	  as it was when the record was made.  That the first record after R has an
+ *	  image or begins the page is what inplace_pages_protected promises
+ *	  (protect.c): it takes full_page_writes to have been on since R.
+ *
+ *	  R and full_page_writes may change between the decision and the
+ *	  insertion.  If R moves the server makes the image.  If full_page_writes
+ *	  is switched off at the same time there may be none: the caller sees that
+ *	  after the insertion and at once inserts a record with the undo, while the
+ *	  pages are locked (log.c), and gives the data page that record's LSN.
+ *	  So either the data page was not written, and replay finds the old row; or
+ *	  the second record is in the WAL, and this one's undo is not missed.
+ *
+ *	  wal_consistency_checking compares a page with the image in its record, so
+ *	  it needs records made after the change: then the old bytes are logged.
+ *	  So they are with full_page_writes off, and where the old header cannot be
+ *	  told from the page (locks that are taken off or kept).
+ *
+ * Lock order in redo: data page, then undo page, as in the change itself.  The
+ * undo record is there before the row that leads to it can be seen.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/xlogutils.h"
+#include "wal/wal.h"
+
+#define OLD_HAS_CID		IP_PADDED	/* in the old infomask, which never has it */
+
+/*
+ * The old version's header, for the undo record, from what is on the page
+ * (with its lock, if it has one) and the infomask that the version has
+ * without.
+ */
+static InplaceTupleHeaderData
+old_header(const InplaceTupleHeaderData *tup, uint16 infomask, CommandId cid)
+{
+	InplaceTupleHeaderData old = *tup;
+
+	old.t_infomask = infomask;
+	if (infomask & IP_FRESH)
+		HdrSetUndo32(&old, cid);
+	return old;
+}
+
+/*
+ * "base": the row's header without locks, as the undo record is to have it.
+ */
+bool
+inplace_wal_old_row_on_page(const InplaceTupleHeaderData *tup,
+							const InplaceTupleHeaderData *base)
+{
+	InplaceTupleHeaderData old;
+
+	if (wal_consistency_checking[RM_INPLACE_ID] || !inplace_pages_protected())
+		return false;
+	old = old_header(tup, base->t_infomask, HdrGetUndo32(base));
+	return memcmp(&old, base, SizeOfInplaceTupleHeader) == 0;
+}
+
+Size
+inplace_wal_build_update(char *dst, UndoInsert *ui, Relation rel,
+						 const char *undo, const InplaceTupleHeaderData *base,
+						 const InplaceTupleHeaderData *newhdr, bool conflict,
+						 const DeltaEdits *edits, const char *oldimg,
+						 const char *newimg)
+{
+	UndoRecordHeader uh;
+	uint16		w;
+	char	   *p = dst;
+
+	memcpy(&uh, undo, SizeOfUndoRecordHeader);
+	w = uh.ur_off | XLIP_UPD_COMPACT;
+	if (uh.ur_cid != FirstCommandId)
+		w |= XLIP_UPD_CID;
+	if (newhdr->t_infomask & IP_KEYS_UPDATED)
+		w |= XLIP_UPD_KEYS;
+	if (newhdr->t_infomask & IP_STALE)
+		w |= XLIP_UPD_STALE;
+	if (newhdr->t_natts != base->t_natts)
+		w |= XLIP_UPD_NATTS;
+	if (!(uh.ur_flags & UR_RELATIVE_HEADER))
+		w |= XLIP_UPD_WHOLE_HEADER;
+	if (conflict)
+		w |= XLIP_UPD_CONFLICT;
+
+	ui->from_page = true;
+	memcpy(p, &w, sizeof(w));
+	p = inplace_wal_put_undo_place(p + sizeof(w), ui, RelLocator(rel));
+	if (w & XLIP_UPD_CID)
+		p = varint_put(p, uh.ur_cid);
+	if (w & XLIP_UPD_CONFLICT)
+		p = varint_put(p, uh.ur_xid - base->t_xid);
+	if (w & XLIP_UPD_NATTS)
+	{
+		memcpy(p, &newhdr->t_natts, sizeof(uint16));
+		p += sizeof(uint16);
+	}
+	if (w & XLIP_UPD_WHOLE_HEADER)
+	{
+		InplaceTupleHeaderData old;
+		uint32		cid;
+
+		memcpy(&old, undo + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
+		cid = (old.t_infomask & IP_FRESH) ? HdrGetUndo32(&old) : 0;
+		Assert((old.t_infomask & OLD_HAS_CID) == 0);
+		if (cid != 0)
+			old.t_infomask |= OLD_HAS_CID;
+		memcpy(p, &old.t_infomask, sizeof(uint16));
+		p += sizeof(uint16);
+		if (cid != 0)
+			p = varint_put(p, cid);
+	}
+	p += delta_encode(edits, false, oldimg, newimg, p);
+	return p - dst;
+}
+
+/* a record of that kind, taken apart */
+typedef struct PageUpdate
+{
+	OffsetNumber off;
+	uint16		flags;
+	UndoPlace	undo;
+	CommandId	cid;
+	uint32		age;			/* with CONFLICT */
+	uint16		natts;			/* with NATTS */
+	uint16		old_infomask;	/* with WHOLE_HEADER */
+	CommandId	old_cid;
+	const char *delta;
+	Size		delta_len;
+} PageUpdate;
+
+static const char *
+get_uint16(const char *p, const char *end, uint16 *v)
+{
+	if (end - p < sizeof(uint16))
+		return NULL;
+	memcpy(v, p, sizeof(uint16));
+	return p + sizeof(uint16);
+}
+
+static bool
+parse(XLogReaderState *record, const char *data, Size len, PageUpdate *pu)
+{
+	const char *p = data;
+	const char *end = data + len;
+	uint16		w;
+
+	if ((p = get_uint16(p, end, &w)) == NULL)
+		return false;
+	pu->off = w & INPLACE_OFFSET_MASK;
+	pu->flags = w & ~INPLACE_OFFSET_MASK;
+	pu->cid = FirstCommandId;
+	pu->old_cid = FirstCommandId;
+	p = inplace_wal_get_undo_place(record, p, end, &pu->undo);
+	if (p && (w & XLIP_UPD_CID))
+		p = varint_get(p, end, &pu->cid);
+	if (p && (w & XLIP_UPD_CONFLICT))
+		p = varint_get(p, end, &pu->age);
+	if (p && (w & XLIP_UPD_NATTS))
+		p = get_uint16(p, end, &pu->natts);
+	if (p && (w & XLIP_UPD_WHOLE_HEADER))
+	{
+		p = get_uint16(p, end, &pu->old_infomask);
+		if (p && (pu->old_infomask & OLD_HAS_CID))
+			p = varint_get(p, end, &pu->old_cid);
+		pu->old_infomask &= ~OLD_HAS_CID;
+	}
+	if (p == NULL)
+		return false;
+	pu->delta = p;
+	pu->delta_len = end - p;
+	return true;
+}
+
+/*
+ * The undo record, by the function that made it in the first place.  With a
+ * relative header only what that needs of the two headers matters.
+ */
+static Size
+rebuild_undo(XLogReaderState *record, const PageUpdate *pu,
+			 InplaceTupleHeader tup, Size tuplen,
+			 const InplaceTupleHeaderData *newhdr, char *dst)
+{
+	static char payload[UNDO_MAX_RECORD];
+	RelFileLocator loc;
+	BlockNumber blk;
+	InplaceTupleHeaderData old;
+	bool		whole = (pu->flags & XLIP_UPD_WHOLE_HEADER) != 0;
+	int			len;
+
+	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
+	len = delta_invert(pu->delta, pu->delta_len,
+					   (char *) tup + SizeOfInplaceTupleHeader,
+					   tuplen - SizeOfInplaceTupleHeader,
+					   payload, sizeof(payload));
+	if (len < 0 ||
+		SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + len > UNDO_MAX_RECORD)
+		inplace_bad_record(record, "delta does not fit its row");
+	old = old_header(tup, whole ? pu->old_infomask :
+					 tup->t_infomask & (IP_FROZEN | IP_STALE), pu->old_cid);
+	return UndoBuild(dst, UNDO_UPDATE, XLogRecGetXid(record), pu->cid,
+					 LocatorSpc(loc), LocatorRel(loc), blk, pu->off, &old,
+					 newhdr, !whole, payload, len);
+}
+
+void
+inplace_redo_update_from_page(XLogReaderState *record, const char *data,
+							  Size len, bool clear_visible)
+{
+	static char undo[UNDO_MAX_RECORD];
+	PageUpdate	pu;
+	RelFileLocator loc;
+	InplaceTupleHeaderData hdr;
+	InplaceTupleHeader tup;
+	Buffer		buffer;
+	Page		page;
+	XLogRedoAction action;
+	Size		undo_len;
+
+	XLogRecGetBlockTag(record, 0, &loc, NULL, NULL);
+	if (!parse(record, data, len, &pu))
+		inplace_bad_record(record, "damaged update");
+	if (pu.flags & XLIP_UPD_CONFLICT)
+		inplace_redo_cut_conflict(XLogRecGetXid(record) - pu.age, loc);
+
+	action = XLogReadBufferForRedo(record, 0, &buffer);
+	if (action != BLK_NEEDS_REDO && action != BLK_RESTORED)
+	{
+		/* then the next record has the undo */
+		inplace_redo_undo_place(record, &pu.undo, NULL, 0);
+		if (BufferIsValid(buffer))
+			UnlockReleaseBuffer(buffer);
+		return;
+	}
+
+	page = BufferGetPage(buffer);
+	tup = inplace_redo_item(record, page, pu.off);
+	hdr = *tup;
+	hdr.t_xid = XLogRecGetXid(record);
+	hdr.t_tag = NextTag(tup->t_tag);
+	hdr.t_infomask = ((pu.flags & XLIP_UPD_STALE) ? IP_STALE : 0) |
+		((pu.flags & XLIP_UPD_KEYS) ? IP_KEYS_UPDATED : 0);
+	if (pu.flags & XLIP_UPD_NATTS)
+		hdr.t_natts = pu.natts;
+	HdrSetUndo(&hdr, UndoPtrMake(pu.undo.block, pu.undo.offset));
+
+	undo_len = rebuild_undo(record, &pu, tup,
+							inplace_tuple_len(tup, ItemIdGetLength(PageGetItemId(page, pu.off))),
+							&hdr, undo);
+	inplace_redo_undo_place(record, &pu.undo, undo, undo_len);
+
+	inplace_redo_apply_update(record, page, pu.off, &hdr, pu.delta, pu.delta_len);
+	if (clear_visible)
+		PageClearAllVisible(page);
+	PageSetLSN(page, record->EndRecPtr);
+	MarkBufferDirty(buffer);
+	UnlockReleaseBuffer(buffer);
+}
