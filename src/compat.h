@@ -211,6 +211,14 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define DisableParallelBuild(am)	((void) 0)
 #endif
 
+/* 16 has one function for the owners of all kinds of objects */
+#if PG_VERSION_NUM >= 160000
+#define RelationOwnedBy(relid, roleid) \
+	object_ownercheck(RelationRelationId, relid, roleid)
+#else
+#define RelationOwnedBy(relid, roleid)	pg_class_ownercheck(relid, roleid)
+#endif
+
 /* goes before the whole declaration */
 #if PG_VERSION_NUM >= 180000
 #define INPLACE_NORETURN	pg_noreturn

@@ -491,6 +491,7 @@ _PG_init(void)
 	InstallHooks();
 	InplaceReturningInit();
 	FreezeForgetInit();
+	FreezeOptionsInit();
 	InplaceRmgrRegister();
 	UndoWorkerRegister();
 	RegisterXactCallback(InplaceXactCallback, NULL);

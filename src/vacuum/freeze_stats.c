@@ -279,7 +279,7 @@ FreezeMakeEntry(const FreezeKey *key)
  * A VACUUM begins: make sure of an entry, and say what is known.
  */
 void
-FreezeStatsBegin(Relation rel, FreezeStats *stats)
+FreezeStatsBegin(Relation rel, int target, FreezeStats *stats)
 {
 	FreezeKey	key = {MyDatabaseId, RelationGetRelid(rel)};
 	FreezeEntry *entry;
@@ -289,7 +289,7 @@ FreezeStatsBegin(Relation rel, FreezeStats *stats)
 	LWLockAcquire(&freeze_shared->lock, LW_EXCLUSIVE);
 	entry = FreezeMakeEntry(&key);
 	entry->last_vacuum = GetCurrentTimestamp();
-	entry->stats.target = inplace_target_freeze_duration;
+	entry->stats.target = target;
 	*stats = entry->stats;
 	LWLockRelease(&freeze_shared->lock);
 }

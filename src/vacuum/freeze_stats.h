@@ -7,6 +7,7 @@
  *		freeze_stats.c	shared memory: the timeline, and a table's figures
  *		freeze_file.c	keeps them over a restart (see freeze_shmem.h)
  *		freeze_forget.c	drops those of dropped tables
+ *		freeze_options.c what a table has instead of the settings
  *		freeze_model.c	the chance that a page of some age is changed soon
  *
  * Lock order
@@ -51,6 +52,13 @@ typedef struct FreezeStats
 	FreezeSample sample;
 } FreezeStats;
 
+/* what VACUUM of a table is to go by */
+typedef struct FreezeOptions
+{
+	bool		adaptive;
+	int			target;			/* seconds */
+} FreezeOptions;
+
 /* what a change of a page took off the visibility map, and when it had last
  * been changed before */
 typedef struct FreezeUnset
@@ -69,7 +77,7 @@ extern void FreezeShmemInit(void);
 extern void FreezeTimelineTick(void);
 extern TimestampTz FreezeTimelineTime(XLogRecPtr lsn);
 extern bool FreezeStatsGet(Oid relid, FreezeStats *stats);
-extern void FreezeStatsBegin(Relation rel, FreezeStats *stats);
+extern void FreezeStatsBegin(Relation rel, int target, FreezeStats *stats);
 extern void FreezeNoteSet(Relation rel, uint8 bits, bool has_rows);
 extern void FreezeNotePageFreeze(Relation rel);
 extern void FreezeNoteUnset(Relation rel, const FreezeUnset *unset,
@@ -78,6 +86,10 @@ extern void FreezeNoteUnset(Relation rel, const FreezeUnset *unset,
 /* for the critical section of a change; FreezeNoteUnset is for after it */
 extern bool FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer,
 							   uint8 bits, FreezeUnset *unset);
+
+/* freeze_options.c */
+extern void FreezeOptionsInit(void);
+extern void FreezeOptionsGet(Oid relid, FreezeOptions *options);
 
 /* freeze_forget.c */
 extern void FreezeStatsForgetDatabase(Oid dboid);

@@ -488,6 +488,7 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 			   BufferAccessStrategy bstrategy)
 {
 	InplaceVacuum *vac;
+	FreezeOptions options;
 	VacuumReport report;
 	ErrorContextCallback errcallback;
 	bool		frozenxid_updated = false;
@@ -519,8 +520,9 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	vacuum_report_start(&report, vac, params);
 
 	set_cutoffs(vac, params);
-	FreezeStatsBegin(rel, &vac->freeze_stats);
-	vac->adaptive = inplace_adaptive_freezing && RelationIsPermanent(rel);
+	FreezeOptionsGet(RelationGetRelid(rel), &options);
+	FreezeStatsBegin(rel, options.target, &vac->freeze_stats);
+	vac->adaptive = options.adaptive && RelationIsPermanent(rel);
 	report.orig_rel_pages = vac->rel_pages;
 
 	if (vac->verbose)

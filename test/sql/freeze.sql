@@ -36,6 +36,17 @@ VACUUM (FREEZE) fz2;
 INSERT INTO fz2 VALUES (3000, 'x');
 SELECT all_visible_unsets, all_frozen_unsets, early_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';
+-- pages by age; what is in no WAL has none
+SELECT sum(pages) = pg_relation_size('fz2') / current_setting('block_size')::int AS all_pages,
+    sum(all_visible) = (SELECT all_visible_sets - all_visible_unsets FROM inplace.stat_freeze WHERE relname = 'fz2') AS visible,
+    sum(all_frozen) = (SELECT all_frozen_sets - all_frozen_unsets FROM inplace.stat_freeze WHERE relname = 'fz2') AS frozen,
+    sum(pages) FILTER (WHERE age_from >= '1 hour' OR age_from IS NULL) AS old
+FROM inplace.visibility_summary('fz2');
+CREATE UNLOGGED TABLE fzu USING inplace AS SELECT 1 AS x;
+VACUUM fzu;
+SELECT * FROM inplace.visibility_summary('fzu');
+SELECT * FROM inplace.visibility_summary('pg_class');
+DROP TABLE fzu;
 -- the model: normal, all changed at about 100 s
 CREATE FUNCTION fz_p(d float8[], sets float8, age float8, target float8) RETURNS numeric
 LANGUAGE sql AS 'SELECT round(inplace.freeze_probability(d, sets, age, target)::numeric, 3)';
@@ -53,4 +64,40 @@ SELECT inplace.freeze_probability('{1,NULL}', 1, 1, 1);
 SELECT inplace.freeze_probability('{1,-1}', 1, 1, 1);
 SELECT inplace.freeze_probability('{1}', 1, 'NaN', 1);
 DROP FUNCTION fz_p;
-DROP TABLE fz, fz2;
+-- options of single tables
+CREATE TABLE fz3 (id int, t text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO fz3 SELECT g, repeat('f', 400) FROM generate_series(1, 200) g;
+SELECT inplace.set_freeze_options('fz3', adaptive_freezing => false, target_freeze_duration => 77);
+SELECT label FROM pg_seclabels WHERE provider = 'inplace' AND objname = 'fz3';
+VACUUM fz3;
+SELECT all_frozen_sets, target_seconds, adaptive_freezing, target_freeze_duration FROM inplace.stat_freeze WHERE relname = 'fz3';
+ALTER TABLE fz3 RENAME TO fz4;
+SELECT inplace.set_freeze_options('fz4', true);
+SET inplace.adaptive_freezing = off;
+SET inplace.target_freeze_duration = 55;
+UPDATE fz4 SET t = t || 'x';
+VACUUM fz4;
+SELECT all_frozen_sets > 0 AS frozen, target_seconds, adaptive_freezing, target_freeze_duration FROM inplace.stat_freeze WHERE relname = 'fz4';
+SELECT inplace.set_freeze_options('fz4');
+SELECT label FROM pg_seclabels WHERE provider = 'inplace';
+SELECT * FROM inplace.freeze_options('fz4'::regclass);
+RESET inplace.adaptive_freezing;
+RESET inplace.target_freeze_duration;
+SECURITY LABEL FOR inplace ON TABLE fz4 IS 'target_freeze_duration=2min';
+SELECT target_freeze_duration FROM inplace.freeze_options('fz4'::regclass);
+-- what is refused
+SECURITY LABEL FOR inplace ON TABLE fz4 IS 'target=1';
+SECURITY LABEL FOR inplace ON TABLE fz4 IS 'target_freeze_duration=-1';
+SECURITY LABEL FOR inplace ON TABLE fz4 IS 'adaptive_freezing=perhaps';
+SECURITY LABEL FOR inplace ON TABLE fz4 IS 'on';
+SECURITY LABEL FOR inplace ON COLUMN fz4.t IS 'adaptive_freezing=on';
+SELECT inplace.set_freeze_options('fz4', NULL, -1);
+SELECT inplace.set_freeze_options(NULL, true);
+SELECT inplace.set_freeze_options('pg_class', true);
+CREATE ROLE fz_nobody;
+SET ROLE fz_nobody;
+SELECT inplace.set_freeze_options('fz4', true);
+RESET ROLE;
+DROP ROLE fz_nobody;
+DROP TABLE fz, fz2, fz4;
+SELECT count(*) FROM pg_seclabel WHERE provider = 'inplace';
