@@ -8,6 +8,7 @@ CREATE FUNCTION inplace.freeze_stats(
     OUT all_frozen_sets bigint,
     OUT all_frozen_unsets bigint,
     OUT early_unsets bigint,
+    OUT early_frozen_unsets bigint,
     OUT pages_frozen bigint,
     OUT observations double precision,
     OUT mean_seconds double precision,
@@ -60,7 +61,9 @@ COMMENT ON COLUMN inplace.stat_freeze.all_frozen_sets IS
 COMMENT ON COLUMN inplace.stat_freeze.all_frozen_unsets IS
 'times that a change, or a row lock, took that back';
 COMMENT ON COLUMN inplace.stat_freeze.early_unsets IS
-'pages changed sooner than the target duration after they were set all-visible';
+'unsets by update, delete or lock that came sooner than the target duration after VACUUM''s work on the page';
+COMMENT ON COLUMN inplace.stat_freeze.early_frozen_unsets IS
+'unsets of all-frozen, by inserts as well, that came so early: freezing that was in vain';
 COMMENT ON COLUMN inplace.stat_freeze.pages_frozen IS
 'times that VACUUM froze rows of a page';
 COMMENT ON COLUMN inplace.stat_freeze.observations IS

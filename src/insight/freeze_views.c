@@ -17,7 +17,7 @@
 PG_FUNCTION_INFO_V1(inplace_freeze_stats);
 PG_FUNCTION_INFO_V1(inplace_freeze_probability);
 
-#define FREEZE_STATS_COLS 11
+#define FREEZE_STATS_COLS 12
 
 /*
  * The figures of one table; all null if no VACUUM of it has been seen.
@@ -45,14 +45,15 @@ inplace_freeze_stats(PG_FUNCTION_ARGS)
 		values[2] = Int64GetDatum(stats.frozen_sets);
 		values[3] = Int64GetDatum(stats.frozen_unsets);
 		values[4] = Int64GetDatum(stats.early_unsets);
-		values[5] = Int64GetDatum(stats.page_freezes);
-		values[6] = Float8GetDatum(stats.sample.unsets);
-		values[7] = Float8GetDatum(FreezeSampleMean(&stats.sample));
-		values[8] = Float8GetDatum(FreezeSampleDeviation(&stats.sample));
-		nulls[7] = nulls[8] = stats.sample.unsets <= 0;
-		values[9] = Float8GetDatum(threshold);
-		nulls[9] = threshold < 0;
-		values[10] = Int32GetDatum(stats.target);
+		values[5] = Int64GetDatum(stats.early_frozen_unsets);
+		values[6] = Int64GetDatum(stats.page_freezes);
+		values[7] = Float8GetDatum(stats.sample.unsets);
+		values[8] = Float8GetDatum(FreezeSampleMean(&stats.sample));
+		values[9] = Float8GetDatum(FreezeSampleDeviation(&stats.sample));
+		nulls[8] = nulls[9] = stats.sample.unsets <= 0;
+		values[10] = Float8GetDatum(threshold);
+		nulls[10] = threshold < 0;
+		values[11] = Int32GetDatum(stats.target);
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  values, nulls)));

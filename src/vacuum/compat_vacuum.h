@@ -7,7 +7,8 @@
  *		- 16 put the cutoffs into a struct and gave index vacuuming the table;
  *		- 17 put dead TIDs into a radix tree (an array before) and counts
  *		  them in bytes in the progress view;
- *		- 18 counts all-frozen pages in pg_class and wants the start time.
+ *		- 18 counts all-frozen pages in pg_class, wants the start time, and has a
+ *		  setting for how many pages VACUUM may read in the hope of freezing.
  *
  *-------------------------------------------------------------------------
  */
@@ -70,16 +71,42 @@ VacuumGetCutoffs(Relation rel, VacuumParams *params,
 #endif
 
 #if PG_VERSION_NUM >= 180000
+#define EagerFreezeFailureRate(params)	((params)->max_eager_freeze_failure_rate)
 #define VacUpdateRelstats(rel, pages, tuples, visible, frozen, hasindex, xid, mxid, xid_updated, mxid_updated) \
 	vac_update_relstats(rel, pages, tuples, visible, frozen, hasindex, xid, mxid, xid_updated, mxid_updated, false)
 #define PgstatReportVacuum(rel, live, dead, start) \
 	pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, live, dead, start)
 #else
+#define EagerFreezeFailureRate(params)	0.03
 #define VacUpdateRelstats(rel, pages, tuples, visible, frozen, hasindex, xid, mxid, xid_updated, mxid_updated) \
 	vac_update_relstats(rel, pages, tuples, visible, hasindex, xid, mxid, xid_updated, mxid_updated, false)
 #define PgstatReportVacuum(rel, live, dead, start) \
 	((void) (start), \
 	 pgstat_report_vacuum(RelationGetRelid(rel), (rel)->rd_rel->relisshared, live, dead))
+#endif
+
+/*
+ * What heap's report has: pages visited eagerly and set in the visibility map,
+ * and delays, from 18 on.  It calls reads misses up to 17.
+ */
+#if PG_VERSION_NUM >= 180000
+#include "utils/backend_status.h"
+#define REPORT_VISIBILITY		true
+#define REPORT_READS_AS_MISSES	false
+#define ReportWalBuffersFull(buf, wal) \
+	appendStringInfo(buf, _(", %lld buffers full"), \
+					 (long long) (wal)->wal_buffers_full)
+#define ReportDelayTime(buf) \
+	do { \
+		if (track_cost_delay_timing) \
+			appendStringInfo(buf, _("delay time: %.3f ms\n"), \
+							 (double) MyBEEntry->st_progress_param[PROGRESS_VACUUM_DELAY_TIME] / 1000000.0); \
+	} while (0)
+#else
+#define REPORT_VISIBILITY		false
+#define REPORT_READS_AS_MISSES	true
+#define ReportWalBuffersFull(buf, wal)	((void) 0)
+#define ReportDelayTime(buf)	((void) 0)
 #endif
 
 /*

@@ -252,6 +252,7 @@ inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 
 	survey->blk = BufferGetBlockNumber(buffer);
 	survey->pruned = false;
+	survey->age = -1;
 	survey->has_rows = false;
 	survey->all_visible = survey->all_frozen = true;
 	survey->nlive = survey->nrecently_dead = survey->nlpdead = 0;
@@ -299,22 +300,16 @@ inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 bool
 should_freeze_page(const InplaceVacuum *vac, const PageSurvey *survey)
 {
-	double		age;
-
 	if (survey->freeze_required)
 		return true;
-	if (!vac->adaptive)
-		return HEAP_FREEZES_IMAGED && survey->imaged &&
-			survey->all_visible && survey->all_frozen;
-	if (vac->aggressive)
+	if (vac->adaptive && vac->aggressive)
 		return true;
+	/* rows that are changed just now: not a page that stays as it is */
 	if (!survey->all_visible || !survey->all_frozen)
 		return false;
-
-	age = XLogRecPtrIsInvalid(survey->lsn) ? 0 :
-		(double) (GetCurrentTimestamp() -
-				  FreezeTimelineTime(survey->lsn)) / USECS_PER_SEC;
-	return FreezeIsWorthwhile(&vac->freeze_stats.sample, age,
+	if (!vac->adaptive)
+		return HEAP_FREEZES_IMAGED && survey->imaged;
+	return FreezeIsWorthwhile(&vac->freeze_stats.sample, Max(survey->age, 0),
 							  vac->freeze_stats.target);
 }
 
@@ -354,7 +349,7 @@ inplace_freeze_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 		if (survey->nfreeze > 0)
 		{
 			vac->frozen_pages++;
-			FreezeNotePageFreeze(vac->rel);
+			FreezeNotePageFreeze(vac->rel, survey->age);
 		}
 		vac->tuples_frozen += survey->nfreeze;
 

@@ -4,12 +4,21 @@
  *	  How likely is a page to be changed soon, given how long it has not been?
  *
  * The idea is of Melanie Plageman's proposal for adaptive freezing
- * (pgsql-hackers, 2023): durations between setting a page all-visible and the
- * update, delete or lock that unset it are taken as normally distributed, and
- * a page is frozen only if the chance of a change within the target duration
- * is below 5 %.  Below MIN_UNSETS observations everything is frozen.
+ * (pgsql-hackers, 2023): the durations for which pages stay unchanged until
+ * something unsets them are taken as normally distributed, and a page is frozen
+ * only if the chance of a change within the target duration is below 5 %.
+ * Below MIN_UNSETS observations everything is frozen.
  *
- * Two things are added.
+ * Some things are added.
+ *
+ * Inserts.  They are changes, too: a row put into space that VACUUM found takes
+ * all-frozen off just the same.
+ *
+ * What VACUUM hides.  The duration counts from the last change of the page by
+ * somebody else than VACUUM.  When VACUUM freezes a page, the page's LSN says
+ * when that was and nothing else; the page's age before is added as the mean
+ * of such ages.  Without that the model would never learn that pages of the
+ * age at which it has them frozen are changed soon after.
  *
  * Survivors.  Most pages of most tables are never changed again, and have no
  * duration.  With S pages set and U unset, F the distribution of durations,
@@ -69,6 +78,10 @@ FreezeSampleAge(FreezeSample *sample)
 	sample->unsets /= 2;
 	sample->sum /= 2;
 	sample->sum_squares /= 2;
+	sample->freezes /= 2;
+	sample->freeze_ages /= 2;
+	sample->plain_sets /= 2;
+	sample->plain_ages /= 2;
 	for (int i = 0; i < FREEZE_BUCKETS; i++)
 		sample->histogram[i] /= 2;
 }
@@ -99,6 +112,15 @@ FreezeSampleDeviation(const FreezeSample *sample)
 		return 0;
 	variance = sample->sum_squares / sample->unsets - mean * mean;
 	return variance > 0 ? sqrt(variance) : 0;
+}
+
+/* how old pages were when VACUUM froze them, or only set them all-visible */
+double
+FreezeSampleAgeAtSet(const FreezeSample *sample, bool frozen)
+{
+	if (frozen)
+		return sample->freezes > 0 ? sample->freeze_ages / sample->freezes : 0;
+	return sample->plain_sets > 0 ? sample->plain_ages / sample->plain_sets : 0;
 }
 
 /* part of the durations that are not longer than this */

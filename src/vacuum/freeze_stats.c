@@ -294,11 +294,45 @@ FreezeStatsBegin(Relation rel, int target, FreezeStats *stats)
 	LWLockRelease(&freeze_shared->lock);
 }
 
+/* seconds since this was written */
+static double
+seconds_since(XLogRecPtr lsn)
+{
+	double		seconds = (double) (GetCurrentTimestamp() -
+									FreezeTimelineTime(lsn)) / USECS_PER_SEC;
+
+	return Max(seconds, 0);
+}
+
 /*
- * VACUUM set these bits.  A page without rows does not count for the model.
+ * How much older a page is than its LSN says, if these bits are set for it:
+ * setting them gave it a new one (or did not, without hint bits in WAL).
+ */
+static double
+age_hidden(const FreezeSample *sample, uint8 bits)
+{
+	if (bits & VISIBILITYMAP_ALL_FROZEN)
+		return FreezeSampleAgeAtSet(sample, true);
+	if ((bits & VISIBILITYMAP_ALL_VISIBLE) && XLogHintBitIsNeeded())
+		return FreezeSampleAgeAtSet(sample, false);
+	return 0;
+}
+
+/*
+ * How long nobody has changed this page, as far as that can be told.
+ */
+double
+FreezePageAge(const FreezeSample *sample, XLogRecPtr lsn, uint8 bits)
+{
+	return XLogRecPtrIsInvalid(lsn) ? 0 :
+		seconds_since(lsn) + age_hidden(sample, bits);
+}
+
+/*
+ * VACUUM set these bits, of a page of that age (negative: not known).
  */
 void
-FreezeNoteSet(Relation rel, uint8 bits, bool has_rows)
+FreezeNoteSet(Relation rel, uint8 bits, double age)
 {
 	FreezeEntry *entry;
 
@@ -308,15 +342,21 @@ FreezeNoteSet(Relation rel, uint8 bits, bool has_rows)
 	entry = find_entry(RelationGetRelid(rel));
 	if (entry != NULL)
 	{
+		FreezeStats *stats = &entry->stats;
+
 		SpinLockAcquire(&entry->mutex);
-		if (bits & VISIBILITYMAP_ALL_VISIBLE)
-			entry->stats.visible_sets++;
 		if (bits & VISIBILITYMAP_ALL_FROZEN)
-			entry->stats.frozen_sets++;
-		if (has_rows)
+			stats->frozen_sets++;
+		if (bits & VISIBILITYMAP_ALL_VISIBLE)
 		{
-			entry->stats.sample.sets++;
-			FreezeSampleAge(&entry->stats.sample);
+			stats->visible_sets++;
+			stats->sample.sets++;
+			if (age >= 0 && (bits & VISIBILITYMAP_ALL_FROZEN) == 0)
+			{
+				stats->sample.plain_sets++;
+				stats->sample.plain_ages += age;
+			}
+			FreezeSampleAge(&stats->sample);
 		}
 		SpinLockRelease(&entry->mutex);
 	}
@@ -324,7 +364,7 @@ FreezeNoteSet(Relation rel, uint8 bits, bool has_rows)
 }
 
 void
-FreezeNotePageFreeze(Relation rel)
+FreezeNotePageFreeze(Relation rel, double age)
 {
 	FreezeEntry *entry;
 
@@ -334,6 +374,11 @@ FreezeNotePageFreeze(Relation rel)
 	{
 		SpinLockAcquire(&entry->mutex);
 		entry->stats.page_freezes++;
+		if (age >= 0)
+		{
+			entry->stats.sample.freezes++;
+			entry->stats.sample.freeze_ages += age;
+		}
 		SpinLockRelease(&entry->mutex);
 	}
 	LWLockRelease(&freeze_shared->lock);
@@ -365,8 +410,10 @@ FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer, uint8 bits,
 }
 
 /*
- * Called after the critical section.  The duration is since the page's last
- * change, VACUUM's own included.  An insert only takes the set back.
+ * Called after the critical section.  Early is sooner than the target after
+ * VACUUM's work on the page; the model's duration is since the last change by
+ * somebody else.  An insert does not count as early, unless it makes the page's
+ * freezing vain.
  */
 void
 FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
@@ -378,14 +425,11 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 	if (likely(unset->bits == 0))
 		return;
 
-	timed = !by_insert && RelationIsPermanent(rel) &&
-		!XLogRecPtrIsInvalid(unset->lsn);
+	timed = RelationIsPermanent(rel) && !XLogRecPtrIsInvalid(unset->lsn);
 	if (timed)
 	{
 		FreezeTimelineTick();
-		seconds = (double) (GetCurrentTimestamp() -
-							FreezeTimelineTime(unset->lsn)) / USECS_PER_SEC;
-		seconds = Max(seconds, 0);
+		seconds = seconds_since(unset->lsn);
 	}
 
 	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
@@ -393,20 +437,25 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 	if (entry != NULL)
 	{
 		FreezeStats *stats = &entry->stats;
+		bool		early = timed && seconds < stats->target;
 
 		SpinLockAcquire(&entry->mutex);
 		if (unset->bits & VISIBILITYMAP_ALL_VISIBLE)
 			stats->visible_unsets++;
+		else
+			stats->sample.sets++;	/* a lock: all-visible as before */
 		if (unset->bits & VISIBILITYMAP_ALL_FROZEN)
 			stats->frozen_unsets++;
-		if (timed)
+		if (early)
 		{
-			if (seconds < stats->target)
+			if (!by_insert)
 				stats->early_unsets++;
-			FreezeSampleAdd(&stats->sample, seconds);
+			if (unset->bits & VISIBILITYMAP_ALL_FROZEN)
+				stats->early_frozen_unsets++;
 		}
-		else if (by_insert && stats->sample.sets >= 1)
-			stats->sample.sets--;
+		if (timed)
+			FreezeSampleAdd(&stats->sample,
+							seconds + age_hidden(&stats->sample, unset->bits));
 		SpinLockRelease(&entry->mutex);
 	}
 	LWLockRelease(&freeze_shared->lock);

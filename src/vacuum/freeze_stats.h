@@ -33,10 +33,19 @@
  */
 typedef struct FreezeSample
 {
-	double		sets;			/* pages set that no insert took back */
+	double		sets;			/* pages set all-visible */
 	double		unsets;			/* pages unset, of known duration */
 	double		sum;			/* of the durations, in seconds */
 	double		sum_squares;
+
+	/*
+	 * Ages of pages when VACUUM froze them, and when it set them all-visible
+	 * without: their LSNs tell of that only, from then on.
+	 */
+	double		freezes;
+	double		freeze_ages;
+	double		plain_sets;
+	double		plain_ages;
 	float		histogram[FREEZE_BUCKETS];
 } FreezeSample;
 
@@ -47,6 +56,7 @@ typedef struct FreezeStats
 	int64		visible_unsets;
 	int64		frozen_unsets;
 	int64		early_unsets;
+	int64		early_frozen_unsets;
 	int64		page_freezes;
 	int			target;			/* seconds, as of the last VACUUM */
 	FreezeSample sample;
@@ -78,8 +88,10 @@ extern void FreezeTimelineTick(void);
 extern TimestampTz FreezeTimelineTime(XLogRecPtr lsn);
 extern bool FreezeStatsGet(Oid relid, FreezeStats *stats);
 extern void FreezeStatsBegin(Relation rel, int target, FreezeStats *stats);
-extern void FreezeNoteSet(Relation rel, uint8 bits, bool has_rows);
-extern void FreezeNotePageFreeze(Relation rel);
+extern double FreezePageAge(const FreezeSample *sample, XLogRecPtr lsn,
+							uint8 bits);
+extern void FreezeNoteSet(Relation rel, uint8 bits, double age);
+extern void FreezeNotePageFreeze(Relation rel, double age);
 extern void FreezeNoteUnset(Relation rel, const FreezeUnset *unset,
 							bool by_insert);
 
@@ -98,6 +110,7 @@ extern void FreezeForgetInit(void);
 /* freeze_model.c */
 extern void FreezeSampleAdd(FreezeSample *sample, double seconds);
 extern void FreezeSampleAge(FreezeSample *sample);
+extern double FreezeSampleAgeAtSet(const FreezeSample *sample, bool frozen);
 extern double FreezeSampleMean(const FreezeSample *sample);
 extern double FreezeSampleDeviation(const FreezeSample *sample);
 extern double FreezeChangeProbability(const FreezeSample *sample, double age,

@@ -123,6 +123,7 @@ report_usage(StringInfo buf, VacuumReport *report, TimestampTz end)
 	reads = buffers.shared_blks_read + buffers.local_blks_read;
 	dirtied = buffers.shared_blks_dirtied + buffers.local_blks_dirtied;
 
+	ReportDelayTime(buf);
 	if (track_io_timing)
 		appendStringInfo(buf, _("I/O timings: read: %.3f ms, write: %.3f ms\n"),
 						 (pgStatBlockReadTime - report->read_time) / 1000.0,
@@ -138,12 +139,16 @@ report_usage(StringInfo buf, VacuumReport *report, TimestampTz end)
 	appendStringInfo(buf, _("avg read rate: %.3f MB/s, avg write rate: %.3f MB/s\n"),
 					 read_rate, write_rate);
 	appendStringInfo(buf,
-					 _("buffer usage: %lld hits, %lld misses, %lld dirtied\n"),
+					 REPORT_READS_AS_MISSES ?
+					 _("buffer usage: %lld hits, %lld misses, %lld dirtied\n") :
+					 _("buffer usage: %lld hits, %lld reads, %lld dirtied\n"),
 					 (long long) hits, (long long) reads, (long long) dirtied);
 	appendStringInfo(buf,
-					 _("WAL usage: %lld records, %lld full page images, %llu bytes\n"),
+					 _("WAL usage: %lld records, %lld full page images, %llu bytes"),
 					 (long long) wal.wal_records, (long long) wal.wal_fpi,
 					 (unsigned long long) wal.wal_bytes);
+	ReportWalBuffersFull(buf, &wal);
+	appendStringInfoChar(buf, '\n');
 	appendStringInfo(buf, _("system usage: %s"), pg_rusage_show(&report->rusage));
 }
 
@@ -165,9 +170,12 @@ vacuum_report_end(VacuumReport *report, InplaceVacuum *vac,
 	initStringInfo(&buf);
 	appendStringInfo(&buf, report_title(vac, params), vac->dbname,
 					 vac->nspname, vac->relname, vac->num_index_scans);
-	appendStringInfo(&buf, _("pages: %u removed, %u remain, %u scanned (%.2f%% of total)\n"),
+	appendStringInfo(&buf, _("pages: %u removed, %u remain, %u scanned (%.2f%% of total)"),
 					 vac->removed_pages, vac->rel_pages, vac->scanned_pages,
 					 percent(vac->scanned_pages, report->orig_rel_pages));
+	if (REPORT_VISIBILITY)
+		appendStringInfo(&buf, _(", %u eagerly scanned"), vac->revisited_pages);
+	appendStringInfoChar(&buf, '\n');
 	appendStringInfo(&buf,
 					 _("tuples: %lld removed, %lld remain, %lld are dead but not yet removable\n"),
 					 (long long) vac->tuples_deleted,
@@ -195,8 +203,10 @@ vacuum_report_end(VacuumReport *report, InplaceVacuum *vac,
 					 vac->frozen_pages,
 					 percent(vac->frozen_pages, report->orig_rel_pages),
 					 (long long) vac->tuples_frozen);
-	appendStringInfo(&buf, _("visibility map: %u pages set all-visible, %u pages set all-frozen\n"),
-					 vac->vm_visible_pages, vac->vm_frozen_pages);
+	if (REPORT_VISIBILITY)
+		appendStringInfo(&buf, _("visibility map: %u pages set all-visible, %u pages set all-frozen (%u were all-visible)\n"),
+						 vac->vm_visible_pages, vac->vm_frozen_pages,
+						 vac->vm_only_frozen_pages);
 	report_indexes(&buf, report, vac);
 	report_usage(&buf, report, end);
 

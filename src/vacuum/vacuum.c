@@ -41,9 +41,6 @@
 #include "vacuum/vacuum.h"
 #include "wal/wal.h"
 
-/* runs of skippable pages shorter than this are read, for readahead's sake */
-#define SKIP_PAGES_THRESHOLD	((BlockNumber) 32)
-
 /* look at the failsafe, and (without indexes) publish free space, this often */
 #define FAILSAFE_EVERY_PAGES \
 	((BlockNumber) (((uint64) 4 * 1024 * 1024 * 1024) / BLCKSZ))
@@ -82,68 +79,6 @@ inplace_vacuum_failsafe(InplaceVacuum *vac)
 	return true;
 }
 
-/* ---------------- which pages to read ---------------- */
-
-typedef struct SkipState
-{
-	BlockNumber next;			/* next block to decide about */
-	BlockNumber stop;			/* first one from there that must be read */
-	Buffer		vmbuffer;
-} SkipState;
-
-/*
- * The first block from "blk" on that must be read; *lost is set if blocks
- * before it may have unfrozen rows.
- */
-static BlockNumber
-find_unskippable(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
-				 bool *lost)
-{
-	*lost = false;
-
-	/* the last page is always read, to know whether truncation is worth it */
-	while (blk < vac->rel_pages - 1)
-	{
-		uint8		status;
-
-		if (!vac->skip_with_vm)
-			break;
-		status = visibilitymap_get_status(vac->rel, blk, vmbuffer);
-		if ((status & VISIBILITYMAP_ALL_VISIBLE) == 0)
-			break;
-		if ((status & VISIBILITYMAP_ALL_FROZEN) == 0)
-		{
-			if (vac->aggressive)
-				break;
-			*lost = true;
-		}
-		blk++;
-	}
-	return blk;
-}
-
-static bool
-next_block(InplaceVacuum *vac, SkipState *skip, BlockNumber *blk)
-{
-	if (skip->next >= vac->rel_pages)
-		return false;
-
-	if (skip->next > skip->stop || skip->stop == InvalidBlockNumber)
-	{
-		bool		lost;
-
-		skip->stop = find_unskippable(vac, skip->next, &skip->vmbuffer, &lost);
-		if (skip->stop - skip->next >= SKIP_PAGES_THRESHOLD)
-		{
-			skip->next = skip->stop;
-			if (lost)
-				vac->skipped_all_visible = true;
-		}
-	}
-	*blk = skip->next++;
-	return true;
-}
-
 /* ---------------- the first pass ---------------- */
 
 /*
@@ -178,8 +113,12 @@ inplace_vacuum_set_visible(InplaceVacuum *vac, Buffer buffer, Buffer vmbuffer,
 		if ((old & VISIBILITYMAP_ALL_VISIBLE) == 0)
 			vac->vm_visible_pages++;
 		if (survey->all_frozen && (old & VISIBILITYMAP_ALL_FROZEN) == 0)
+		{
 			vac->vm_frozen_pages++;
-		FreezeNoteSet(vac->rel, flags & ~old, survey->has_rows);
+			if (old & VISIBILITYMAP_ALL_VISIBLE)
+				vac->vm_only_frozen_pages++;
+		}
+		FreezeNoteSet(vac->rel, flags & ~old, survey->age);
 		return;
 	}
 
@@ -250,7 +189,7 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 									  VISIBILITYMAP_ALL_FROZEN);
 			vac->vm_visible_pages++;
 			vac->vm_frozen_pages++;
-			FreezeNoteSet(vac->rel, VISIBILITYMAP_VALID_BITS, false);
+			FreezeNoteSet(vac->rel, VISIBILITYMAP_VALID_BITS, -1);
 		}
 		UnlockReleaseBuffer(buffer);
 		RecordPageWithFreeSpace(vac->rel, blk, space);
@@ -269,7 +208,7 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 	Buffer		buffer;
 	Page		page;
 	PruneResult pruned;
-	XLogRecPtr	lsn;
+	double		age;
 	int64		images_before = pgWalUsage.wal_fpi;
 	Size		space;
 
@@ -278,7 +217,9 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 								vac->bstrategy);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
-	lsn = PageGetLSN(page);
+	age = RelationIsPermanent(vac->rel) ?
+		FreezePageAge(&vac->freeze_stats.sample, PageGetLSN(page),
+					  PageIsAllVisible(page) ? VISIBILITYMAP_ALL_VISIBLE : 0) : -1;
 
 	if (scan_empty_page(vac, blk, buffer, *vmbuffer))
 		return false;
@@ -289,7 +230,7 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 	inplace_survey_page(vac, buffer, survey);
 	survey->pruned = pruned.modified;
 	survey->imaged = pruned.modified && pgWalUsage.wal_fpi > images_before;
-	survey->lsn = lsn;
+	survey->age = age;
 	inplace_freeze_page(vac, buffer, survey);
 	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);
 
@@ -324,12 +265,11 @@ scan_table(InplaceVacuum *vac)
 	Buffer		vmbuffer = InvalidBuffer;
 	BlockNumber fsm_done = 0;	/* free space map published up to here */
 	bool		freed = false;
-	SkipState	skip;
+	PageChooser chooser;
 	BlockNumber blk;
+	bool		revisit;
 
-	skip.next = 0;
-	skip.stop = InvalidBlockNumber;
-	skip.vmbuffer = InvalidBuffer;
+	page_chooser_begin(vac, &chooser);
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
 								 PROGRESS_VACUUM_PHASE_SCAN_HEAP);
@@ -339,8 +279,10 @@ scan_table(InplaceVacuum *vac)
 								 DeadItemsMaxProgress(&vac->dead));
 	vac->phase = VACUUM_PHASE_SCAN;
 
-	while (next_block(vac, &skip, &blk))
+	while (page_chooser_next(vac, &chooser, &blk, &revisit))
 	{
+		BlockNumber frozen_before = vac->vm_frozen_pages;
+
 		vac->scanned_pages++;
 		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, blk);
 		vac->blkno = blk;
@@ -368,6 +310,12 @@ scan_table(InplaceVacuum *vac)
 
 		if (scan_page(vac, blk, &vmbuffer, survey))
 			freed = true;
+		if (revisit)
+		{
+			vac->revisited_pages++;
+			page_chooser_revisited(&chooser,
+								   vac->vm_frozen_pages > frozen_before);
+		}
 
 		if (freed && vac->nindexes == 0 &&
 			blk - fsm_done >= VACUUM_FSM_EVERY_PAGES)
@@ -381,8 +329,7 @@ scan_table(InplaceVacuum *vac)
 	vac->blkno = InvalidBlockNumber;
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
-	if (BufferIsValid(skip.vmbuffer))
-		ReleaseBuffer(skip.vmbuffer);
+	page_chooser_end(&chooser);
 	pfree(survey);
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED,
@@ -418,6 +365,7 @@ set_options(InplaceVacuum *vac, VacuumParams *params)
 	vac->do_index_vacuuming = true;
 	vac->do_index_cleanup = true;
 	vac->do_truncate = (params->truncate != VACOPTVALUE_DISABLED);
+	vac->revisit_failure_rate = EagerFreezeFailureRate(params);
 
 	switch (params->index_cleanup)
 	{

@@ -5,6 +5,7 @@
  *
  *		prune.c			takes dead rows off a page (not for VACUUM only)
  *		freeze.c		looks at what pruning left on a page, freezes it
+ *		skip.c			which pages the first pass reads
  *		vacuum.c		the first pass over the table, and the frame around
  *		vacuum_index.c	dead items, the indexes, the second pass
  *		truncate.c		gives back the empty tail
@@ -88,6 +89,7 @@ typedef struct InplaceVacuum
 	GlobalVisState *vistest;
 	double		old_live_tuples;
 	bool		adaptive;		/* freeze by freeze_stats */
+	double		revisit_failure_rate;
 	FreezeStats freeze_stats;
 
 	/* the oldest ids that stay in the table */
@@ -114,6 +116,8 @@ typedef struct InplaceVacuum
 	BlockNumber nonempty_pages; /* last one + 1 */
 	BlockNumber vm_visible_pages;	/* newly set all-visible */
 	BlockNumber vm_frozen_pages;	/* newly set all-frozen */
+	BlockNumber vm_only_frozen_pages;	/* ... that were all-visible */
+	BlockNumber revisited_pages;
 	int64		tuples_deleted;
 	int64		tuples_frozen;
 	int64		lpdead_items;
@@ -135,7 +139,7 @@ typedef struct PageSurvey
 	BlockNumber blk;
 	bool		pruned;			/* pruning changed the page */
 	bool		imaged;			/* ... and put an image of it into WAL */
-	XLogRecPtr	lsn;			/* last change before this VACUUM */
+	double		age;			/* before this VACUUM; negative: not known */
 	bool		has_rows;		/* something that prevents truncation */
 
 	/* rows only, stubs do not count: */
@@ -171,6 +175,28 @@ extern bool should_freeze_page(const InplaceVacuum *vac,
 							   const PageSurvey *survey);
 extern void inplace_freeze_page(InplaceVacuum *vac, Buffer buffer,
 								PageSurvey *survey);
+
+/* ---------------- skip.c ---------------- */
+
+typedef struct PageChooser
+{
+	BlockNumber next;			/* next block to decide about */
+	BlockNumber stop;			/* first one from there that must be read */
+	bool		stop_is_revisit;
+	Buffer		vmbuffer;
+
+	/* revisits of all-visible pages; none if successes_left is zero */
+	BlockNumber successes_left;
+	BlockNumber failures_left;	/* in the region that ends at region_end */
+	BlockNumber region_failures;
+	BlockNumber region_end;
+} PageChooser;
+
+extern void page_chooser_begin(InplaceVacuum *vac, PageChooser *chooser);
+extern bool page_chooser_next(InplaceVacuum *vac, PageChooser *chooser,
+							  BlockNumber *blk, bool *revisit);
+extern void page_chooser_revisited(PageChooser *chooser, bool frozen);
+extern void page_chooser_end(PageChooser *chooser);
 
 /* ---------------- vacuum.c ---------------- */
 

@@ -23,18 +23,18 @@ FROM inplace.stat_freeze WHERE relname = 'fz2';
 UPDATE fz2 SET t = repeat('g', 400) WHERE id = 1;
 UPDATE fz2 SET t = repeat('h', 400) WHERE id = 2;
 DELETE FROM fz2 WHERE id = 1000;
-SELECT all_visible_unsets, all_frozen_unsets, early_unsets, observations
+SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';
 -- a lock takes all-frozen only
 BEGIN;
 SELECT id FROM fz2 WHERE id = 500 FOR UPDATE;
 COMMIT;
-SELECT all_visible_unsets, all_frozen_unsets, early_unsets, observations
+SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';
--- an insert unsets as well, but is no observation
+-- an insert unsets as well
 VACUUM (FREEZE) fz2;
 INSERT INTO fz2 VALUES (3000, 'x');
-SELECT all_visible_unsets, all_frozen_unsets, early_unsets, observations
+SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';
 -- pages by age; what is in no WAL has none
 SELECT sum(pages) = pg_relation_size('fz2') / current_setting('block_size')::int AS all_pages,
@@ -44,7 +44,8 @@ SELECT sum(pages) = pg_relation_size('fz2') / current_setting('block_size')::int
 FROM inplace.visibility_summary('fz2');
 CREATE UNLOGGED TABLE fzu USING inplace AS SELECT 1 AS x;
 VACUUM fzu;
-SELECT * FROM inplace.visibility_summary('fzu');
+SELECT extract(epoch FROM age_from)::int AS age_from, extract(epoch FROM age_to)::int AS age_to, pages, all_visible, all_frozen
+FROM inplace.visibility_summary('fzu');
 SELECT * FROM inplace.visibility_summary('pg_class');
 DROP TABLE fzu;
 -- the model: normal, all changed at about 100 s
@@ -64,6 +65,18 @@ SELECT inplace.freeze_probability('{1,NULL}', 1, 1, 1);
 SELECT inplace.freeze_probability('{1,-1}', 1, 1, 1);
 SELECT inplace.freeze_probability('{1}', 1, 'NaN', 1);
 DROP FUNCTION fz_p;
+-- pages that were set all-visible only are looked at again, and frozen
+CREATE TABLE fzr (id int, t text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO fzr SELECT g, repeat('f', 400) FROM generate_series(1, 2000) g;
+SET inplace.adaptive_freezing = off;
+VACUUM fzr;
+VACUUM fzr;
+SELECT all_visible_sets > 100 AS visible, all_frozen_sets FROM inplace.stat_freeze WHERE relname = 'fzr';
+RESET inplace.adaptive_freezing;
+VACUUM fzr;
+SELECT all_frozen_sets = all_visible_sets AS frozen, pages_frozen = all_frozen_sets AS counted, all_visible_unsets
+FROM inplace.stat_freeze WHERE relname = 'fzr';
+DROP TABLE fzr;
 -- options of single tables
 CREATE TABLE fz3 (id int, t text) USING inplace WITH (autovacuum_enabled = off);
 INSERT INTO fz3 SELECT g, repeat('f', 400) FROM generate_series(1, 200) g;

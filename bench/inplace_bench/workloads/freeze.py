@@ -43,6 +43,8 @@ class Freeze(Workload):
     metrics = {
         "frozen": ("share of pages all-frozen", "", None),
         "early_unsets": ("early unsets of the heuristic, per page set all-visible", "", "lower"),
+        "page_freezes": ("times that VACUUM froze a page, per page set all-visible", "", None),
+        "vain": ("... and the page was changed before the target duration", "", "lower"),
     }
     max_rounds = 3
     setup_weight = 0.1
@@ -79,9 +81,11 @@ class Freeze(Workload):
         pages = db.value("SELECT pg_relation_size('work') / 8192")
         measured.metrics["frozen"] = frozen / max(1, pages)
         if db.value("SELECT to_regclass('inplace.stat_freeze') IS NOT NULL"):
-            early = db.value("SELECT early_unsets::float8 / greatest(all_visible_sets, 1) FROM inplace.stat_freeze"
-                             " WHERE relname = 'work'")
-            measured.metrics["early_unsets"] = early or 0.0
+            for metric, column in (("early_unsets", "early_unsets"), ("page_freezes", "pages_frozen"),
+                                   ("vain", "early_frozen_unsets")):
+                share = db.value(f"SELECT {column}::float8 / greatest(all_visible_sets, 1) FROM inplace.stat_freeze"
+                                 " WHERE relname = 'work'")
+                measured.metrics[metric] = share or 0.0
         return measured
 
     def answer(self, db: Database, p: Params) -> Any:
