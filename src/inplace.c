@@ -485,7 +485,12 @@ void
 _PG_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
+	{
+		/* pg_upgrade loads it to see whether the new cluster has it. */
+		if (IsBinaryUpgrade)
+			InplaceRequirePreload();
 		return;
+	}
 
 	DefineSettings();
 	InstallHooks();

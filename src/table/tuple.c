@@ -28,11 +28,33 @@ typedef enum VarlenaForm
 	VF_ALIGNED					/* 4-byte header, aligned */
 } VarlenaForm;
 
+/*
+ * Is an attribute of a fixed length that is not by value aligned?  Not if it
+ * has the length and alignment of a by-value type: pg_upgrade makes dropped
+ * columns anew with their length and alignment, but always by reference, so
+ * "by value" must make no difference to where things are.
+ */
 static inline bool
 attr_needs_align(Form_pg_attribute att)
 {
-	return !att->attbyval && att->attlen > 0 &&
-		att->attalign != TYPALIGN_CHAR;
+	switch (att->attalign)
+	{
+		case TYPALIGN_CHAR:
+			return false;
+		case TYPALIGN_SHORT:
+			return att->attlen != 2;
+		case TYPALIGN_INT:
+			return att->attlen != 4;
+		default:
+			return att->attlen != 8;
+	}
+}
+
+/* has its value to be copied out, if it is not by value? */
+static inline bool
+attr_is_copied(Form_pg_attribute att)
+{
+	return att->attalign != TYPALIGN_CHAR && !att->attisdropped;
 }
 
 /*
@@ -152,6 +174,8 @@ inplace_compute_size(TupleDesc desc, const Datum *values, const bool *isnull,
 				size = att_align_nominal(size, att->attalign);
 				flags |= IP_ALIGNED;
 			}
+			else if (attr_is_copied(att))
+				flags |= IP_HASTRIMMED;
 			size += att->attlen;
 		}
 	}
@@ -432,6 +456,13 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 			{
 				o = att_align_nominal(o, att->attalign);
 				p = start + o;
+			}
+			else if (attr_is_copied(att))
+			{
+				char	   *copy = MemoryContextAlloc(cxt, att->attlen);
+
+				memcpy(copy, p, att->attlen);
+				p = copy;
 			}
 			values[attnum] = PointerGetDatum(p);
 			o += att->attlen;

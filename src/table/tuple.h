@@ -41,7 +41,10 @@
  *	  out.  By-reference attributes of a fixed length, and varlenas with a
  *	  four-byte header, are aligned relative to the start of the tuple; a
  *	  tuple that has one is ALIGNED and stands at a MAXALIGNed place of its
- *	  page; other tuples are packed without any gap.
+ *	  page; other tuples are packed without any gap.  By-reference attributes
+ *	  that have the length and the alignment of a by-value type are treated
+ *	  as such: a dropped column must not change its place when pg_upgrade
+ *	  forgets that it was by value.
  *
  * bpchar
  *	  A bpchar value with at least BPCHAR_TRIM_MIN trailing blanks is stored
@@ -250,7 +253,8 @@ extern InplaceTupleHeader inplace_form_tuple(TupleDesc desc,
  * Deform attributes up to natts into values/isnull, continuing at attribute
  * "attnum" and offset *off (0 and HdrSize at the start).  Values of
  * by-reference types point into the tuple (which must be MAXALIGNed if it is
- * IP_ALIGNED), except trimmed bpchars, which are put together in "cxt".
+ * IP_ALIGNED), except trimmed bpchars, and values that are by reference and not
+ * aligned, which are put together in "cxt".
  */
 extern int	inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 						   uint32 *off, int natts, Datum *values, bool *isnull,

@@ -18,13 +18,14 @@ our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   overwrite_file psql_session crash_and_restart sqlstate_of);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
-# (text for postgresql.conf).
+# (text for postgresql.conf), extra (for initdb), install_path (another server's).
 sub new_node
 {
 	my ($name, %opt) = @_;
 	my $conf = delete $opt{conf} // '';
 	my $extra = delete $opt{extra} // [];
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my @new = $opt{install_path} ? (install_path => delete $opt{install_path}) : ();
+	my $node = PostgreSQL::Test::Cluster->new($name, @new);
 
 	$node->init(%opt, extra => [ '--locale=C', '--encoding=UTF8', @$extra ]);
 	$node->append_conf('postgresql.conf', qq{

@@ -8,3 +8,4 @@ SECRET_KEY = "x"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 USE_TZ = False
+TEST_RUNNER = "inplace_runner.Runner"
