@@ -204,11 +204,32 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define IndexIsSummarizing(index)	false
 #endif
 
-/* up to 16 only indexes that say btree are built in parallel */
+/* up to 16 the server asks only for indexes that say btree to be built in parallel */
 #if PG_VERSION_NUM >= 170000
-#define DisableParallelBuild(am)	((am)->amcanbuildparallel = false)
+#define ParallelBuildWorkers(table, index, info)	((info)->ii_ParallelWorkers)
 #else
-#define DisableParallelBuild(am)	((void) 0)
+#define ParallelBuildWorkers(table, index, info) \
+	plan_create_index_workers(RelationGetRelid(table), RelationGetRelid(index))
+#endif
+
+/* up to 17 ON CONFLICT wants every unique index of the table to be btree */
+#define UNIQUE_INDEX_OF_ANY_METHOD	(PG_VERSION_NUM >= 180000)
+
+/* a plain REINDEX of one index; it was told the statement from 17 on */
+#if PG_VERSION_NUM >= 170000
+#define ReindexIndex(indexid, persistence) \
+	reindex_index(NULL, indexid, false, persistence, &(ReindexParams) {0})
+#else
+#define ReindexIndex(indexid, persistence) \
+	reindex_index(indexid, false, persistence, &(ReindexParams) {0})
+#endif
+
+/* ownership of a relation is asked in another way from 16 on */
+#if PG_VERSION_NUM >= 160000
+#define CheckRelationOwner(relid) \
+	object_ownercheck(RelationRelationId, relid, GetUserId())
+#else
+#define CheckRelationOwner(relid)	pg_class_ownercheck(relid, GetUserId())
 #endif
 
 /* 16 has one function for the owners of all kinds of objects */

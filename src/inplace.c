@@ -14,6 +14,7 @@
  *	  whether SET CONSTRAINTS is firing deferred triggers.
  *	  DROP DATABASE and the like need the undo worker out of the database.
  *	  VACUUM FULL of a whole database has to leave the undo relations out.
+ *	  CREATE INDEX makes inplace_btree indexes (index/default_method.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -25,6 +26,7 @@
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "executor/executor.h"
+#include "index/ddl.h"
 #include "nodes/makefuncs.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -383,6 +385,23 @@ CallVacuumFull(UtilityArgs *u)
 }
 
 static void
+CallCreateIndex(UtilityArgs *u)
+{
+	UtilityArgs changed = *u;
+	IndexStmt  *stmt = inplace_index_stmt((IndexStmt *) u->pstmt->utilityStmt,
+										  u->queryString);
+
+	if (stmt != NULL)
+	{
+		changed.pstmt = makeNode(PlannedStmt);
+		memcpy(changed.pstmt, u->pstmt, sizeof(PlannedStmt));
+		changed.pstmt->utilityStmt = (Node *) stmt;
+		changed.readOnlyTree = false;
+	}
+	CallUtility(&changed);
+}
+
+static void
 InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 					  bool readOnlyTree, ProcessUtilityContext context,
 					  ParamListInfo params, QueryEnvironment *queryEnv,
@@ -404,11 +423,23 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 	else if (IsVacuumFullDatabase(stmt) && IsTransactionState() &&
 			 OidIsValid(UndoRelid(UNDO_LOGGED)))
 		CallVacuumFull(&u);
+	else if (IsA(stmt, IndexStmt))
+		CallCreateIndex(&u);
 	else
+	{
+		if (IsA(stmt, AlterTableStmt))
+			inplace_before_alter_table((AlterTableStmt *) stmt);
 		CallUtility(&u);
+	}
 }
 
 /* ---------------- loading ---------------- */
+
+static const struct config_enum_entry default_index_methods[] = {
+	{"inplace_btree", DEFAULT_INDEX_INPLACE_BTREE, false},
+	{"btree", DEFAULT_INDEX_BTREE, false},
+	{NULL, 0, false}
+};
 
 static void
 DefineSettings(void)
@@ -462,6 +493,13 @@ DefineSettings(void)
 							1000, 10, 1000000,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
+	DefineCustomEnumVariable("inplace.default_index_method",
+							 "What CREATE INDEX with btree, written or implied, makes on an inplace table.",
+							 "Indexes of constraints are always btree.",
+							 &inplace_default_index_method,
+							 DEFAULT_INDEX_INPLACE_BTREE, default_index_methods,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */
 	MarkGUCPrefixReserved("inplace");
 }

@@ -12,3 +12,11 @@ CREATE ACCESS METHOD inplace_btree TYPE INDEX HANDLER inplace.btree_handler;
 
 COMMENT ON ACCESS METHOD inplace_btree IS
 'B-tree indexes of inplace tables: an update of their columns leaves all other indexes alone';
+
+CREATE FUNCTION inplace.set_index_method(index regclass, method name)
+RETURNS boolean
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'inplace_set_index_method';
+
+COMMENT ON FUNCTION inplace.set_index_method(regclass, name) IS
+'makes an inplace_btree index of a btree index (without reading or writing it) or a btree of an inplace_btree (by building it anew if its table is an inplace table), under ACCESS EXCLUSIVE lock of the table; returns whether it was not that already; owners only';

@@ -20,9 +20,11 @@
 #include "access/amapi.h"
 #include "access/nbtree.h"
 #include "access/relscan.h"
+#include "index/ddl.h"
 #include "index/index.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
+#include "optimizer/optimizer.h"
 #include "table/scan.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
@@ -143,8 +145,30 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 /* ---------------- build ---------------- */
 
 /*
- * Sort support is given to relations of the method btree only.  Workers would
- * open the index themselves, and see what it is.
+ * The workers of a parallel build are nbtree's own; each opens the index by its
+ * OID, and sees what the catalog says.  So that says btree for the time of the
+ * build, to this transaction, of which they are part, and to nobody else.  The
+ * operator classes stay those of inplace_btree.
+ */
+static IndexBuildResult *
+build_in_parallel(Relation table, Relation index, IndexInfo *info)
+{
+	Oid			relam = index->rd_rel->relam;
+	IndexBuildResult *result;
+
+	inplace_index_set_relam(RelationGetRelid(index), BTREE_AM_OID);
+	CommandCounterIncrement();
+	result = nbtree_routine()->ambuild(table, index, info);
+	inplace_index_set_relam(RelationGetRelid(index), relam);
+	CommandCounterIncrement();
+	return result;
+}
+
+/*
+ * Sort support is given to relations of the method btree only.
+ *
+ * The table may be of another access method: partitions of both kinds have
+ * indexes of one.  Then the index is a btree in all but name.
  */
 static IndexBuildResult *
 inplace_btree_build(Relation table, Relation index, IndexInfo *info)
@@ -152,14 +176,10 @@ inplace_btree_build(Relation table, Relation index, IndexInfo *info)
 	Oid			relam = index->rd_rel->relam;
 	IndexBuildResult *result = NULL;
 
-	if (!RelationIsInplace(table))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot build index \"%s\": table \"%s\" does not use the inplace access method",
-						RelationGetRelationName(index),
-						RelationGetRelationName(table)),
-				 errhint("Use btree for tables of other access methods.")));
-	info->ii_ParallelWorkers = 0;
+	info->ii_ParallelWorkers = RelationGetNumberOfBlocks(table) == 0 ? 0 :
+		ParallelBuildWorkers(table, index, info);
+	if (info->ii_ParallelWorkers > 0)
+		return build_in_parallel(table, index, info);
 	PG_TRY();
 	{
 		index->rd_rel->relam = BTREE_AM_OID;
@@ -188,7 +208,6 @@ inplace_btree_handler(PG_FUNCTION_ARGS)
 	memcpy(am, nbtree_routine(), sizeof(IndexAmRoutine));
 	/* name_ops stores cstring; the server's own catalog does not ask */
 	am->amstorage = true;
-	DisableParallelBuild(am);
 	am->ambuild = inplace_btree_build;
 	am->aminsert = inplace_btree_insert;
 	am->amrescan = inplace_btree_rescan;

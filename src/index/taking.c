@@ -15,6 +15,7 @@
 #include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/sysattr.h"
+#include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
 #include "index/index.h"
 #include "nodes/execnodes.h"
@@ -96,7 +97,8 @@ find_taking(Relation rel)
 		Oid			indexid = lfirst_oid(lc);
 		Relation	index = index_open(indexid, AccessShareLock);
 
-		if (inplace_index_takes(index))
+		/* (relam: a routine may be left over, see index_method.c) */
+		if (index->rd_rel->relam != BTREE_AM_OID && inplace_index_takes(index))
 		{
 			TakingIndex *ti = &t->index[t->n++];
 			Form_pg_index form = index->rd_index;

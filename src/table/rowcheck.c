@@ -328,10 +328,12 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 
 /*
  * Somebody's change is in progress.  Has the version meant been replaced by a
- * committed one before that already?  Then there is nothing to wait for.
+ * committed one before that already?  Then there is nothing to wait for.  (FOR
+ * KEY SHARE does not count replacements that leave the keys alone.)
  */
 static bool
-replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target)
+replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+				LockTupleMode mode)
 {
 	InplaceTupleHeaderData hdr = *tup;
 	UndoRecord	rec;
@@ -353,7 +355,9 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target)
 			continue;
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status == XID_COMMITTED)
-			return !is_target(target, &hdr, status, InvalidCommandId);
+			return !is_target(target, &hdr, status, InvalidCommandId) &&
+				!(mode == LockTupleKeyShare &&
+				  target_below_nonkey_changes(rel, &hdr, target));
 		if (status != XID_IN_PROGRESS)
 			return false;
 	}
@@ -428,7 +432,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 					return TM_Ok;
 				}
 			}
-			if (replaced_before(rel, tup, target))
+			if (replaced_before(rel, tup, target, mode))
 			{
 				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
 				tmfd->ctid = target->tid;

@@ -169,7 +169,7 @@ SELECT pg_relation_size('w_k') < 4 * :fresh AS bounded, pg_relation_size('w') = 
 	pg_relation_size('w_pkey') = :pkey_fresh AS pkey_same;
 SELECT problem FROM inplace.check('w');
 
--- Rewriting, and what is refused.
+-- Rewriting; on another table it is a btree.
 CLUSTER t USING t_k;
 SELECT * FROM differences();
 REINDEX TABLE t;

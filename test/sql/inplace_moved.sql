@@ -1,8 +1,10 @@
 -- Which updates stay in place, which move; the view counts both.
 CREATE TABLE mv (id int PRIMARY KEY, k int, p int, v int, t text) USING inplace;
+SET inplace.default_index_method = btree;
 CREATE INDEX ON mv (k);
 CREATE INDEX ON mv (id) WHERE p > 0;
 CREATE INDEX ON mv ((v / 100));
+RESET inplace.default_index_method;
 INSERT INTO mv SELECT g, g, 0, 0, 'text' FROM generate_series(1, 10) g;
 CREATE FUNCTION mv_count(OUT ins bigint, OUT in_place bigint, OUT moved bigint, OUT del bigint) LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl.h
+ *	  The SQL face of inplace_btree: which statements make such indexes, and
+ *	  changing the method of an index that is there.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_DDL_H
+#define INPLACE_DDL_H
+
+#include "nodes/parsenodes.h"
+
+typedef enum DefaultIndexMethod
+{
+	DEFAULT_INDEX_INPLACE_BTREE,
+	DEFAULT_INDEX_BTREE,
+} DefaultIndexMethod;
+
+/* default_method.c */
+extern int	inplace_default_index_method;
+
+extern bool inplace_restoring_dump(void);
+extern IndexStmt *inplace_index_stmt(IndexStmt *stmt, const char *query);
+extern void inplace_before_alter_table(AlterTableStmt *stmt);
+
+/* index_method.c */
+extern Oid	inplace_btree_am(void);
+extern bool inplace_index_can_have_method(Oid indexid, Oid am);
+extern void inplace_index_set_method(Oid indexid, Oid am);
+extern void inplace_index_set_relam(Oid indexid, Oid am);
+
+#endif							/* INPLACE_DDL_H */

@@ -1,0 +1,309 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_method.c
+ *	  Changing an index from btree to inplace_btree and back.
+ *
+ * The two have one file format.  What distinguishes them is what is in the
+ * catalogs (pg_class.relam; pg_index.indclass with its dependencies), and that
+ * an inplace_btree of an inplace table may have entries of former keys.  So an
+ * index becomes inplace_btree by a change of the catalogs alone, and btree by the
+ * same, after which it is built anew if its table is an inplace table.  It
+ * keeps its OID, and with that all that depends on it or is said about it.
+ *
+ * Relation cache.  The server takes an index's method to be fixed: an entry that
+ * cannot be dropped (because the index was made, or given a new file, by this
+ * transaction) keeps the routine and operator families of the former method.
+ * So it must be safe to have the routine of inplace_btree in an entry that says
+ * btree, which is also what a rolled back subtransaction may leave behind:
+ *	 - to inplace_btree, such an entry is set up anew;
+ *	 - to btree, it stays as it is, since the routine of inplace_btree works on
+ *	   btree indexes just as well, until the end of the transaction;
+ *	 - whether an index may get entries of former keys goes by relam, which is always
+ *	   true (taking.c).
+ * The opposite, nbtree's own routine in the entry of an inplace_btree index,
+ * never happens.
+ *
+ * Lock order: the table (SHARE ROW EXCLUSIVE or more, by the caller), the index.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/htup_details.h"
+#include "catalog/dependency.h"
+#include "catalog/index.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/pg_opfamily.h"
+#include "commands/defrem.h"
+#include "fmgr.h"
+#include "index/ddl.h"
+#include "index/index.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/relcache.h"
+#include "utils/syscache.h"
+
+PG_FUNCTION_INFO_V1(inplace_set_index_method);
+
+Oid
+inplace_btree_am(void)
+{
+	return get_index_am_oid("inplace_btree", true);
+}
+
+/* the class of the same name of the other method */
+static Oid
+opclass_of_method(Oid opclass, Oid am)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass form;
+	Oid			result;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for opclass %u", opclass);
+	form = (Form_pg_opclass) GETSTRUCT(tuple);
+	result = GetSysCacheOid3(CLAAMNAMENSP, Anum_pg_opclass_oid,
+							 ObjectIdGetDatum(am),
+							 NameGetDatum(&form->opcname),
+							 ObjectIdGetDatum(form->opcnamespace));
+	if (OidIsValid(result) && get_opclass_input_type(result) != form->opcintype)
+		result = InvalidOid;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * The operator classes that the index has with the other method; NULL if one
+ * of them does not exist.
+ */
+static oidvector *
+opclasses_for(HeapTuple pg_index, Oid am)
+{
+	bool		isnull;
+	oidvector  *old = (oidvector *)
+		DatumGetPointer(SysCacheGetAttr(INDEXRELID, pg_index,
+										Anum_pg_index_indclass, &isnull));
+	oidvector  *new = buildoidvector(old->values, old->dim1);
+
+	Assert(!isnull);
+	for (int i = 0; i < new->dim1; i++)
+	{
+		new->values[i] = opclass_of_method(old->values[i], am);
+		if (!OidIsValid(new->values[i]))
+			return NULL;
+	}
+	return new;
+}
+
+static HeapTuple
+copy_pg_index(Oid indexid)
+{
+	HeapTuple	tuple = SearchSysCacheCopy1(INDEXRELID, ObjectIdGetDatum(indexid));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for index %u", indexid);
+	return tuple;
+}
+
+bool
+inplace_index_can_have_method(Oid indexid, Oid am)
+{
+	HeapTuple	tuple = copy_pg_index(indexid);
+	bool		result = opclasses_for(tuple, am) != NULL;
+
+	heap_freetuple(tuple);
+	return result;
+}
+
+/*
+ * What pg_class says, and nothing else.
+ */
+void
+inplace_index_set_relam(Oid indexid, Oid am)
+{
+	Relation	pg_class = table_open(RelationRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(indexid));
+	ItemPointerData tid;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", indexid);
+	/* the server updates this row in place, too, and this is its rule */
+	tid = tuple->t_self;
+	LockTuple(pg_class, &tid, ExclusiveLock);
+	((Form_pg_class) GETSTRUCT(tuple))->relam = am;
+	CatalogTupleUpdate(pg_class, &tid, tuple);
+	UnlockTuple(pg_class, &tid, ExclusiveLock);
+	heap_freetuple(tuple);
+	table_close(pg_class, RowExclusiveLock);
+}
+
+static void
+update_pg_index(Oid indexid, HeapTuple tuple, oidvector *opclasses)
+{
+	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
+	Datum		values[Natts_pg_index] = {0};
+	bool		isnull[Natts_pg_index] = {0};
+	bool		replace[Natts_pg_index] = {0};
+	HeapTuple	changed;
+
+	values[Anum_pg_index_indclass - 1] = PointerGetDatum(opclasses);
+	replace[Anum_pg_index_indclass - 1] = true;
+	changed = heap_modify_tuple(tuple, RelationGetDescr(pg_index), values,
+								isnull, replace);
+	CatalogTupleUpdate(pg_index, &changed->t_self, changed);
+	heap_freetuple(changed);
+	table_close(pg_index, RowExclusiveLock);
+}
+
+static void
+update_dependencies(Oid indexid, oidvector *opclasses)
+{
+	ObjectAddresses *addrs = new_object_addresses();
+	ObjectAddress index;
+
+	ObjectAddressSet(index, RelationRelationId, indexid);
+	deleteDependencyRecordsForClass(RelationRelationId, indexid,
+									OperatorClassRelationId, DEPENDENCY_NORMAL);
+	for (int i = 0; i < opclasses->dim1; i++)
+	{
+		ObjectAddress opclass;
+
+		ObjectAddressSet(opclass, OperatorClassRelationId, opclasses->values[i]);
+		add_exact_object_address(&opclass, addrs);
+	}
+	record_object_address_dependencies(&index, addrs, DEPENDENCY_NORMAL);
+	free_object_addresses(addrs);
+}
+
+/*
+ * See above.  Nobody else has the index open: the caller has made sure.
+ */
+static void
+update_relcache(Oid indexid, oidvector *opclasses)
+{
+	Relation	index = index_open(indexid, NoLock);
+	MemoryContext old_context = index->rd_indexcxt;
+	HeapTuple	old_tuple = index->rd_indextuple;
+
+	if (index->rd_rel->relam != BTREE_AM_OID && !inplace_index_is_btree(index))
+	{
+		RelationInitIndexAccessInfo(index);
+		MemoryContextDelete(old_context);
+		heap_freetuple(old_tuple);
+	}
+	else
+	{
+		/* the one thing that the server looks up in this copy */
+		bool		isnull;
+		oidvector  *copy = (oidvector *)
+			DatumGetPointer(SysCacheGetAttr(INDEXRELID, old_tuple,
+											Anum_pg_index_indclass, &isnull));
+
+		Assert(!isnull && copy->dim1 == opclasses->dim1);
+		memcpy(copy->values, opclasses->values, sizeof(Oid) * copy->dim1);
+	}
+	index_close(index, NoLock);
+}
+
+/*
+ * The caller has locked the table, and knows that the index has no constraint,
+ * and that its parent and its parts, if it is partitioned, change with it.
+ */
+void
+inplace_index_set_method(Oid indexid, Oid am)
+{
+	Relation	index = index_open(indexid, AccessExclusiveLock);
+	Oid			tableid = index->rd_index->indrelid;
+	Relation	table = table_open(tableid, NoLock);
+	char		persistence = index->rd_rel->relpersistence;
+	bool		rebuild = am == BTREE_AM_OID && RelationIsInplace(table) &&
+		index->rd_rel->relkind == RELKIND_INDEX;
+	HeapTuple	tuple = copy_pg_index(indexid);
+	oidvector  *opclasses = opclasses_for(tuple, am);
+
+	if (opclasses == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("index \"%s\" has an operator class that access method \"%s\" lacks",
+						RelationGetRelationName(index), get_am_name(am)),
+				 errhint("Call inplace.mirror_opclasses().")));
+	/* entries in use are not set up anew */
+	if (index->rd_refcnt != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot change the access method of index \"%s\" because it is being used by active queries in this session",
+						RelationGetRelationName(index))));
+	index_close(index, NoLock);
+	table_close(table, NoLock);
+
+	inplace_index_set_relam(indexid, am);
+	update_pg_index(indexid, tuple, opclasses);
+	update_dependencies(indexid, opclasses);
+	heap_freetuple(tuple);
+	/* which of its indexes take in-place updates is kept with the table */
+	CacheInvalidateRelcacheByRelid(tableid);
+	CommandCounterIncrement();
+	update_relcache(indexid, opclasses);
+
+	if (rebuild)
+		ReindexIndex(indexid, persistence);
+}
+
+/*
+ * inplace.set_index_method(index regclass, method name), for inplace.convert.
+ * Returns whether there was anything to change.
+ */
+Datum
+inplace_set_index_method(PG_FUNCTION_ARGS)
+{
+	Oid			indexid = PG_GETARG_OID(0);
+	Name		method = PG_GETARG_NAME(1);
+	Oid			tableid;
+	Oid			am;
+	Relation	index;
+	Oid			old_am;
+
+	InplaceRequirePreload();
+	am = get_index_am_oid(NameStr(*method), false);
+	if (am != BTREE_AM_OID && am != inplace_btree_am())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("cannot change an index to access method \"%s\"",
+						NameStr(*method)),
+				 errhint("Use \"inplace_btree\" or \"btree\".")));
+	tableid = IndexGetRelation(indexid, true);
+	if (!OidIsValid(tableid))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 get_rel_name(indexid) ?
+				 errmsg("\"%s\" is not an index", get_rel_name(indexid)) :
+				 errmsg("relation with OID %u does not exist", indexid)));
+	LockRelationOid(tableid, AccessExclusiveLock);
+	index = index_open(indexid, AccessExclusiveLock);
+	if (!CheckRelationOwner(tableid))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
+					   RelationGetRelationName(index));
+	old_am = index->rd_rel->relam;
+	if (IsSystemRelation(index) || RELATION_IS_OTHER_TEMP(index) ||
+		(old_am != BTREE_AM_OID && old_am != inplace_btree_am()) ||
+		index->rd_index->indisprimary || index->rd_index->indisexclusion ||
+		OidIsValid(get_index_constraint(indexid)) ||
+		(am != BTREE_AM_OID && index->rd_index->indisunique &&
+		 !UNIQUE_INDEX_OF_ANY_METHOD))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot change the access method of index \"%s\" to \"%s\"",
+						RelationGetRelationName(index), NameStr(*method))));
+	index_close(index, NoLock);
+	if (old_am == am)
+		PG_RETURN_BOOL(false);
+	inplace_index_set_method(indexid, am);
+	PG_RETURN_BOOL(true);
+}
