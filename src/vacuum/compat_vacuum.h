@@ -86,8 +86,8 @@ VacuumGetCutoffs(Relation rel, VacuumParams *params,
 #endif
 
 /*
- * What heap's report has: pages visited eagerly and set in the visibility map,
- * and delays, from 18 on.  It calls reads misses up to 17.
+ * What heap's report has: frozen pages, from 16 on; pages visited eagerly and
+ * set in the visibility map, and delays, from 18 on.  It calls reads misses up to 17.
  */
 #if PG_VERSION_NUM >= 180000
 #include "utils/backend_status.h"
@@ -108,6 +108,8 @@ VacuumGetCutoffs(Relation rel, VacuumParams *params,
 #define ReportWalBuffersFull(buf, wal)	((void) 0)
 #define ReportDelayTime(buf)	((void) 0)
 #endif
+
+#define REPORT_FROZEN			(PG_VERSION_NUM >= 160000)
 
 /*
  * The TIDs whose index entries are to be deleted, local or, in a parallel

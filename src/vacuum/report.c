@@ -199,10 +199,11 @@ vacuum_report_end(VacuumReport *report, InplaceVacuum *vac,
 						 _("new relminmxid: %u, which is %d MXIDs ahead of previous value\n"),
 						 vac->new_relminmxid, age);
 	}
-	appendStringInfo(&buf, _("frozen: %u pages from table (%.2f%% of total) had %lld tuples frozen\n"),
-					 vac->frozen_pages,
-					 percent(vac->frozen_pages, report->orig_rel_pages),
-					 (long long) vac->tuples_frozen);
+	if (REPORT_FROZEN)
+		appendStringInfo(&buf, _("frozen: %u pages from table (%.2f%% of total) had %lld tuples frozen\n"),
+						 vac->frozen_pages,
+						 percent(vac->frozen_pages, report->orig_rel_pages),
+						 (long long) vac->tuples_frozen);
 	if (REPORT_VISIBILITY)
 		appendStringInfo(&buf, _("visibility map: %u pages set all-visible, %u pages set all-frozen (%u were all-visible)\n"),
 						 vac->vm_visible_pages, vac->vm_frozen_pages,
