@@ -185,6 +185,13 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	_bt_search(index, key, buffer, BT_READ, NULL)
 #endif
 
+/* its leftmost leaf: the snapshot went in 16 */
+#if PG_VERSION_NUM >= 160000
+#define BtLeftmostLeaf(index)	_bt_get_endpoint(index, 0, false)
+#else
+#define BtLeftmostLeaf(index)	_bt_get_endpoint(index, 0, false, NULL)
+#endif
+
 /* nbtree's array keys (IN lists) look after themselves from 17 on */
 #if PG_VERSION_NUM >= 170000
 #define BtStartArrayKeys(scan)	true

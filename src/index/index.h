@@ -18,7 +18,8 @@
  *		made it is looked for.  The row has been changed by then, so an
  *		entry that is found is needed again and cannot go any more.
  *	 3. A row with more than one entry in an index is IP_STALE, its rolled
- *		back versions included.
+ *		back versions included.  The mark goes when its other entries have gone
+ *		and nobody can come with one of them any more (vacuum/stale.c).
  *	 4. Keys that are equal are identical: operator classes that do not
  *		promise that (equalimage) make the row move.  So keys are compared
  *		byte by byte; no code of an operator class runs under a page lock.
@@ -88,6 +89,20 @@ extern bool inplace_entry_needed(Relation table, Relation index, IndexTuple itup
 extern bool inplace_entry_exists(Relation table, Relation index,
 								 const Datum *values, const bool *isnull,
 								 ItemPointer tid);
+
+/*
+ * sweep.c.  bottomupfreespace of a deletion that wants all there is; it goes by
+ * inplace_sweep_horizon.
+ */
+#define SWEEP_EVERYTHING	INT_MAX
+
+typedef bool (*SweepWanted) (ItemPointer tid, void *arg);
+
+extern TransactionId inplace_sweep_horizon;
+
+extern BlockNumber inplace_sweep_index(Relation table, Relation index,
+									   TransactionId horizon,
+									   SweepWanted wanted, void *arg);
 
 /* btree_handler.c */
 

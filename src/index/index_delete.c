@@ -13,6 +13,8 @@
  * marks duplicates as promising.  We look at a few table blocks, those where
  * most is to be had first, and give up as soon as that does not pay.
  *
+ * A sweep (sweep.c) is VACUUM's, of all entries of some rows.
+ *
  * What is on a TID
  *	  An entry is deletable when the row as a whole is: deleted or moved, and
  *	  that visible to everybody; its insert aborted; or pruned to a stub.  An
@@ -145,7 +147,7 @@ make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
  */
 static int
 rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
-			bool taking)
+			int max_groups)
 {
 	TM_IndexDelete *sorted;
 	int			ntids = 0;
@@ -165,8 +167,7 @@ rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
 			groups[i].promising = pg_nextpower2_32(groups[i].promising);
 	}
 	sort_groups(groups, *ngroups);
-	*ngroups = Min(*ngroups,
-				   taking ? BOTTOMUP_MAX_BLOCKS_TAKING : BOTTOMUP_MAX_BLOCKS);
+	*ngroups = Min(*ngroups, max_groups);
 
 	/*
 	 * When the best blocks are next to each other, the rows were probably
@@ -294,10 +295,14 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	int			prefetch_distance;
 	int			freed = 0;
 	int			target = delstate->bottomupfreespace;
-	bool		taking = inplace_index_takes(delstate->irel);
+	bool		sweep = delstate->bottomup && target == SWEEP_EVERYTHING;
+	bool		taking = sweep || inplace_index_takes(delstate->irel);
 	TransactionId oldest_xmin = InvalidTransactionId;
 	Buffer		index_buffer = InvalidBuffer;
 	Page		index_page = NULL;
+
+	if (sweep)
+		oldest_xmin = inplace_sweep_horizon;
 
 	/* the caller has it locked */
 	if (taking)
@@ -309,7 +314,10 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	groups = make_groups(delstate, &ngroups);
 	if (delstate->bottomup)
 	{
-		neighbours = rank_groups(delstate, groups, &ngroups, taking);
+		neighbours = rank_groups(delstate, groups, &ngroups,
+								 sweep ? ngroups :
+								 taking ? BOTTOMUP_MAX_BLOCKS_TAKING :
+								 BOTTOMUP_MAX_BLOCKS);
 		/* read ahead those only that we are likely to visit */
 		prefetch_distance = neighbours;
 	}

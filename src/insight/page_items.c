@@ -51,7 +51,8 @@ static const FlagName natts_names[] = {
 	{IP_HASNULL, "HASNULL"},
 	{IP_HASEXTERNAL, "HASEXTERNAL"},
 	{IP_ALIGNED, "ALIGNED"},
-	{IP_HASTRIMMED, "HASTRIMMED"}
+	{IP_HASTRIMMED, "HASTRIMMED"},
+	{IP_UNCHANGED, "UNCHANGED"}
 };
 
 #define MAX_FLAGS	(lengthof(infomask_names) + lengthof(natts_names))
@@ -151,8 +152,8 @@ show_tuple(const char *item, Size itemlen, Datum *values, bool *nulls)
 		values[col] = TransactionIdGetDatum(HdrGetUndo32(&hdr));
 		nulls[col] = false;
 	}
-	else if (hdr.t_infomask & IP_SPECULATIVE)
-		 /* a token, of no use to anybody */ ;
+	else if ((hdr.t_infomask & IP_SPECULATIVE) || HdrIsSwept(&hdr))
+		 /* a token, or an xid for VACUUM: of no use to anybody else */ ;
 	else if (hdr.t_infomask & IP_FRESH)
 	{
 		values[COL_CID] = CommandIdGetDatum(HdrGetUndo32(&hdr));

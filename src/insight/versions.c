@@ -156,7 +156,7 @@ check_flags(const InplaceTupleHeaderData *h)
 	if ((m & IP_FRESH) && (m & IP_DELETED))
 		return "fresh, yet deleted";
 	if (h->t_natts & ~(IP_NATTS_MASK | IP_HASNULL | IP_HASEXTERNAL |
-					   IP_ALIGNED | IP_HASTRIMMED))
+					   IP_ALIGNED | IP_HASTRIMMED | IP_UNCHANGED))
 		return "unknown flag in the attribute count";
 	return NULL;
 }
@@ -291,7 +291,7 @@ InsightDeform(TupleDesc desc, InplaceTupleHeader tup, Datum *values,
 static bool
 same_layout(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
 {
-	return ((a->t_natts ^ b->t_natts) & ~IP_ALIGNED) == 0;
+	return ((a->t_natts ^ b->t_natts) & ~(IP_ALIGNED | IP_UNCHANGED)) == 0;
 }
 
 /*
@@ -370,7 +370,7 @@ walk_resolve(InsightWalk *walk)
 
 	if (tup->t_infomask & IP_FRESH)
 	{
-		walk->cid_known = true;
+		walk->cid_known = !HdrIsSwept(tup);
 		walk->cid = HdrGetUndo32(tup);
 		return;
 	}

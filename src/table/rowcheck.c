@@ -103,6 +103,7 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 	UndoRecord	rec;
 
 	lockers->base = *tup;
+	HdrForgetSweep(&lockers->base);
 	lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED);
 	lockers->multi = (tup->t_infomask & IP_LOCK_MULTI) != 0;
 	lockers->mode = HdrLockMode(tup);

@@ -111,6 +111,8 @@ StaticAssertDecl(sizeof(InplaceTupleHeaderData) == SizeOfInplaceTupleHeader,
 #define IP_HASEXTERNAL			0x1000	/* has a TOAST pointer */
 #define IP_ALIGNED				0x2000	/* must stand MAXALIGNed on its page */
 #define IP_HASTRIMMED			0x4000	/* has a trimmed bpchar */
+#define IP_UNCHANGED			0x8000	/* since VACUUM saw it IP_STALE, see
+										 * vacuum/stale.c */
 
 /*
  * Version tags.  0 is a row's first version at its TID; in-place updates go
@@ -213,6 +215,38 @@ HdrSetUndo32(InplaceTupleHeader h, uint32 v)
 /* does t_undo lead to an older version (through a lock record or not)? */
 #define HdrHasUndo(h) \
 	(((h)->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_DIRECT)) == 0)
+
+/*
+ * A row without stale entries since before the xid in its t_undo was assigned
+ * (vacuum/stale.c): IP_UNCHANGED and IP_FRESH, and this in the fifth byte.
+ */
+#define SWEPT_MARK				1
+#define HdrIsSwept(h) \
+	(((h)->t_natts & IP_UNCHANGED) != 0 && \
+	 ((h)->t_infomask & (IP_FRESH | IP_LOCK_BITS)) == IP_FRESH && \
+	 (h)->t_undo[4] == SWEPT_MARK)
+
+/* (whoever has locked it has ended) */
+static inline void
+HdrSetSwept(InplaceTupleHeader h, TransactionId xid)
+{
+	HdrSetUndo32(h, xid);
+	h->t_undo[4] = SWEPT_MARK;
+	h->t_infomask &= ~IP_LOCK_BITS;
+	h->t_infomask |= IP_FRESH;
+	h->t_natts |= IP_UNCHANGED;
+}
+
+/* the row is going to be changed */
+static inline void
+HdrForgetSweep(InplaceTupleHeader h)
+{
+	if (likely((h->t_natts & IP_UNCHANGED) == 0))
+		return;
+	if (HdrIsSwept(h))
+		HdrSetUndo32(h, 0);
+	h->t_natts &= ~IP_UNCHANGED;
+}
 
 /* our own varlena tag, never seen outside a stored tuple */
 #define VARTAG_INPLACE_TRIMMED	0x7B

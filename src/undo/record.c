@@ -148,7 +148,7 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 			rec->old.t_infomask |= IP_FROZEN;
 		if (newer)
 		{
-			rec->old.t_natts = newer->t_natts;
+			rec->old.t_natts = newer->t_natts & ~IP_UNCHANGED;
 			rec->old.t_tag = (flags & UR_TAG_SAME) ? newer->t_tag :
 				(flags & UR_TAG_ZERO) ? 0 :
 				(flags & UR_TAG_WRAPPED) ? INPLACE_MAX_TAG :

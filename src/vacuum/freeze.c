@@ -235,7 +235,11 @@ survey_row(InplaceVacuum *vac, Buffer buffer, OffsetNumber off,
 	 * rechecked, so index-only scans have to come here.
 	 */
 	if (tup->t_infomask & IP_STALE)
+	{
 		survey->all_visible = survey->all_frozen = false;
+		if (state == ROW_LIVE && stale_candidate(vac, survey->blk, off, tup))
+			survey->stale[survey->nstale++] = off;
+	}
 
 	if (HdrIsLocked(tup) && !survey_lockers(vac, off, tup, survey))
 		survey->all_frozen = false;
@@ -257,7 +261,7 @@ inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 	survey->all_visible = survey->all_frozen = true;
 	survey->nlive = survey->nrecently_dead = survey->nlpdead = 0;
 	survey->freeze_required = false;
-	survey->nfreeze = survey->nunlock = 0;
+	survey->nfreeze = survey->nunlock = survey->nstale = 0;
 	survey->freeze_horizon = InvalidTransactionId;
 	survey->oldest_xid = survey->oldest_xid_nofreeze = vac->new_relfrozenxid;
 	survey->oldest_mxid = survey->oldest_mxid_nofreeze = vac->new_relminmxid;

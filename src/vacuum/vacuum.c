@@ -227,11 +227,13 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 	inplace_prune_page(vac->rel, buffer, vac->vistest,
 					   vac->cutoffs.OldestXmin, vac->nindexes == 0,
 					   InvalidOffsetNumber, &pruned);
+	stale_clear_page(vac, buffer);
 	inplace_survey_page(vac, buffer, survey);
 	survey->pruned = pruned.modified;
 	survey->imaged = pruned.modified && pgWalUsage.wal_fpi > images_before;
 	survey->age = age;
 	inplace_freeze_page(vac, buffer, survey);
+	stale_note_page(vac, buffer, survey);
 	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);
 
 	space = PageGetHeapFreeSpace(page);
@@ -341,6 +343,8 @@ scan_table(InplaceVacuum *vac)
 	vac->new_rel_tuples = Max(vac->new_live_tuples, 0) +
 		vac->recently_dead_tuples;
 
+	/* first, so that pages it leaves empty can be unlinked */
+	stale_sweep(vac);
 	if (dead_items_count(vac) > 0)
 		inplace_vacuum_round(vac);
 
@@ -401,6 +405,7 @@ set_cutoffs(InplaceVacuum *vac, VacuumParams *params)
 	vac->new_relfrozenxid = vac->cutoffs.OldestXmin;
 	vac->new_relminmxid = vac->cutoffs.OldestMxact;
 	vac->old_live_tuples = rel->rd_rel->reltuples;
+	stale_begin(vac);
 }
 
 static void
@@ -488,6 +493,7 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	scan_table(vac);
 
 	dead_items_free(vac);
+	stale_finish(vac);
 	vac->phase = VACUUM_PHASE_UNKNOWN;
 
 	if (vac->do_index_cleanup)

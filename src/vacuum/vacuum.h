@@ -6,6 +6,8 @@
  *		prune.c			takes dead rows off a page (not for VACUUM only)
  *		freeze.c		looks at what pruning left on a page, freezes it
  *		skip.c			which pages the first pass reads
+ *		stale.c			takes stale entries out of indexes, and IP_STALE off
+ *						the rows a VACUUM later
  *		vacuum.c		the first pass over the table, and the frame around
  *		vacuum_index.c	dead items, the indexes, the second pass
  *		truncate.c		gives back the empty tail
@@ -68,6 +70,21 @@ typedef enum VacuumPhase
 	VACUUM_PHASE_TRUNCATE
 } VacuumPhase;
 
+/* rows of one page that may be rid of their stale entries */
+typedef struct StaleBlock
+{
+	BlockNumber blk;
+	uint64		rows[(MaxHeapTuplesPerPage + 64) / 64];
+} StaleBlock;
+
+typedef struct StaleRows
+{
+	StaleBlock *blocks;			/* in the order of the table */
+	Size		nblocks;
+	Size		max_blocks;		/* allocated */
+	int64		nrows;
+} StaleRows;
+
 typedef struct InplaceVacuum
 {
 	Relation	rel;
@@ -98,6 +115,10 @@ typedef struct InplaceVacuum
 	bool		skipped_all_visible;	/* ... are not known, then */
 
 	DeadItems	dead;
+
+	StaleRows	stale;
+	TransactionId stale_horizon;	/* what stale.c goes by */
+	bool		swept;			/* their stale entries are gone */
 
 	/* for error messages */
 	char	   *dbname;
@@ -163,7 +184,10 @@ typedef struct PageSurvey
 	TransactionId oldest_xid_nofreeze;
 	MultiXactId oldest_mxid_nofreeze;
 
+	int			nstale;			/* rows that stale.c wants to know of */
+
 	OffsetNumber lpdead[MaxHeapTuplesPerPage];
+	OffsetNumber stale[MaxHeapTuplesPerPage];
 	OffsetNumber freeze[MaxHeapTuplesPerPage];
 	OffsetNumber unlock[MaxHeapTuplesPerPage];
 	InplaceTupleHeaderData unlocked[MaxHeapTuplesPerPage];
@@ -217,6 +241,24 @@ extern void dead_items_add(InplaceVacuum *vac, BlockNumber blk,
 extern void inplace_vacuum_round(InplaceVacuum *vac);
 extern void inplace_vacuum_cleanup_indexes(InplaceVacuum *vac);
 extern void inplace_vacuum_update_index_stats(InplaceVacuum *vac);
+
+extern int	dead_items_work_mem(void);
+extern bool worth_scanning_indexes(InplaceVacuum *vac, BlockNumber pages,
+								   Size bytes);
+extern void enter_index(InplaceVacuum *vac, VacuumPhase phase, Relation indrel);
+extern void leave_index(InplaceVacuum *vac, VacuumPhase phase);
+extern void vacuum_empty_index(InplaceVacuum *vac, int i);
+
+/* ---------------- stale.c ---------------- */
+
+extern void stale_begin(InplaceVacuum *vac);
+extern void stale_clear_page(InplaceVacuum *vac, Buffer buffer);
+extern bool stale_candidate(InplaceVacuum *vac, BlockNumber blk,
+							OffsetNumber off, InplaceTupleHeader tup);
+extern void stale_note_page(InplaceVacuum *vac, Buffer buffer,
+							const PageSurvey *survey);
+extern void stale_sweep(InplaceVacuum *vac);
+extern void stale_finish(InplaceVacuum *vac);
 
 /* ---------------- truncate.c ---------------- */
 

@@ -34,7 +34,7 @@
 
 /* ---------------- the dead items ---------------- */
 
-static int
+int
 dead_items_work_mem(void)
 {
 	if (InAutoVacuumWorker() && autovacuum_work_mem != -1)
@@ -294,19 +294,39 @@ init_index_info(InplaceVacuum *vac, Relation indrel, double reltuples,
 	info->strategy = vac->bstrategy;
 }
 
-static void
+void
 enter_index(InplaceVacuum *vac, VacuumPhase phase, Relation indrel)
 {
 	vac->indname = pstrdup(RelationGetRelationName(indrel));
 	vac->phase = phase;
 }
 
-static void
+void
 leave_index(InplaceVacuum *vac, VacuumPhase phase)
 {
 	vac->phase = phase;
 	pfree(vac->indname);
 	vac->indname = NULL;
+}
+
+/*
+ * nbtree unlinks pages without entries when it goes through an index to delete
+ * some; there may be none.
+ */
+static bool
+no_dead_item(ItemPointer tid, void *arg)
+{
+	return false;
+}
+
+void
+vacuum_empty_index(InplaceVacuum *vac, int i)
+{
+	IndexVacuumInfo info;
+
+	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
+	vac->indstats[i] = index_bulk_delete(&info, vac->indstats[i],
+										 no_dead_item, NULL);
 }
 
 /*
@@ -501,6 +521,14 @@ vacuum_table(InplaceVacuum *vac)
 	vac->blkno = saved_blkno;
 }
 
+bool
+worth_scanning_indexes(InplaceVacuum *vac, BlockNumber pages, Size bytes)
+{
+	return !vac->consider_bypass || vac->rel_pages == 0 ||
+		pages >= vac->rel_pages * BYPASS_MAX_PAGES ||
+		bytes >= BYPASS_MAX_BYTES;
+}
+
 /*
  * Deal with the dead items found so far: indexes, then table.
  */
@@ -511,9 +539,8 @@ inplace_vacuum_round(InplaceVacuum *vac)
 
 	if (vac->do_index_vacuuming)
 	{
-		if (vac->consider_bypass && vac->rel_pages > 0 &&
-			vac->lpdead_item_pages < vac->rel_pages * BYPASS_MAX_PAGES &&
-			dead_items_bytes(vac) < BYPASS_MAX_BYTES)
+		if (!worth_scanning_indexes(vac, vac->lpdead_item_pages,
+									dead_items_bytes(vac)))
 		{
 			/* so little that whole index scans are not worth it */
 			vac->do_index_vacuuming = false;

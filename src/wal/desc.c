@@ -176,8 +176,13 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 			{
 				xl_ip_freeze *x = (xl_ip_freeze *) rec;
 
-				appendStringInfo(buf, "horizon: %u, nfreeze: %u, nunlock: %u",
-								 x->horizon, x->nfreeze, x->nunlock);
+				if (x->nfreeze & XLIP_SWEPT)
+					appendStringInfo(buf, "horizon: %u, nswept: %u, ncleared: %u",
+									 x->horizon, x->nfreeze & ~XLIP_SWEPT,
+									 x->nunlock);
+				else
+					appendStringInfo(buf, "horizon: %u, nfreeze: %u, nunlock: %u",
+									 x->horizon, x->nfreeze, x->nunlock);
 			}
 			break;
 		case XLOG_IP_VISIBLE:

@@ -139,6 +139,23 @@ inplace_page_apply_freeze(Page page, const OffsetNumber *freeze, int nfreeze,
 	}
 }
 
+void
+inplace_page_apply_swept(Page page, TransactionId swept,
+						 const OffsetNumber *mark, int nmark,
+						 const OffsetNumber *clear, int nclear)
+{
+	for (int i = 0; i < nmark; i++)
+		HdrSetSwept(PageGetTupleAt(page, mark[i]), swept);
+
+	for (int i = 0; i < nclear; i++)
+	{
+		InplaceTupleHeader tup = PageGetTupleAt(page, clear[i]);
+
+		HdrForgetSweep(tup);
+		tup->t_infomask &= ~IP_STALE;
+	}
+}
+
 /* ---------------- writing ---------------- */
 
 static XLogRecPtr
@@ -216,6 +233,29 @@ inplace_log_freeze(Relation rel, Buffer buffer, TransactionId horizon,
 		XLogRegisterData((char *) unlock, nunlock * sizeof(OffsetNumber));
 		XLogRegisterData((char *) unlocked, nunlock * SizeOfInplaceTupleHeader);
 	}
+	finish_record(buffer, XLOG_IP_FREEZE);
+}
+
+void
+inplace_log_swept(Relation rel, Buffer buffer, TransactionId horizon,
+				  TransactionId swept, const OffsetNumber *mark, int nmark,
+				  const OffsetNumber *clear, int nclear)
+{
+	xl_ip_freeze xlrec;
+
+	Assert(RelationNeedsWAL(rel));
+
+	xlrec.horizon = horizon;
+	xlrec.nfreeze = nmark | XLIP_SWEPT;
+	xlrec.nunlock = nclear;
+
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpFreeze);
+	XLogRegisterData((char *) &swept, sizeof(TransactionId));
+	if (nmark > 0)
+		XLogRegisterData((char *) mark, nmark * sizeof(OffsetNumber));
+	if (nclear > 0)
+		XLogRegisterData((char *) clear, nclear * sizeof(OffsetNumber));
 	finish_record(buffer, XLOG_IP_FREEZE);
 }
 
@@ -387,14 +427,29 @@ inplace_redo_freeze(XLogReaderState *record)
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
 		Page		page = BufferGetPage(buffer);
-		OffsetNumber *freeze = (OffsetNumber *)
-			(XLogRecGetData(record) + SizeOfIpFreeze);
-		OffsetNumber *unlock = freeze + xlrec->nfreeze;
-		InplaceTupleHeaderData *unlocked =
-			(InplaceTupleHeaderData *) (unlock + xlrec->nunlock);
+		char	   *data = XLogRecGetData(record) + SizeOfIpFreeze;
 
-		inplace_page_apply_freeze(page, freeze, xlrec->nfreeze,
-								  unlock, unlocked, xlrec->nunlock);
+		if (xlrec->nfreeze & XLIP_SWEPT)
+		{
+			int			nmark = xlrec->nfreeze & ~XLIP_SWEPT;
+			TransactionId swept;
+			OffsetNumber *mark;
+
+			memcpy(&swept, data, sizeof(swept));
+			mark = (OffsetNumber *) (data + sizeof(swept));
+			inplace_page_apply_swept(page, swept, mark, nmark,
+									 mark + nmark, xlrec->nunlock);
+		}
+		else
+		{
+			OffsetNumber *freeze = (OffsetNumber *) data;
+			OffsetNumber *unlock = freeze + xlrec->nfreeze;
+			InplaceTupleHeaderData *unlocked =
+				(InplaceTupleHeaderData *) (unlock + xlrec->nunlock);
+
+			inplace_page_apply_freeze(page, freeze, xlrec->nfreeze,
+									  unlock, unlocked, xlrec->nunlock);
+		}
 		PageSetLSN(page, record->EndRecPtr);
 		MarkBufferDirty(buffer);
 	}

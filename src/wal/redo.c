@@ -456,6 +456,7 @@ redo_update_compact(XLogReaderState *record, const char *data, Size len)
 		InplaceTupleHeader tup = inplace_redo_item(record, page, cu.off);
 
 		hdr = *tup;
+		HdrForgetSweep(&hdr);
 		hdr.t_xid = xid;
 		hdr.t_tag = NextTag(tup->t_tag);
 		hdr.t_infomask = (tup->t_infomask & IP_STALE) |
@@ -545,6 +546,7 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 		Page		page = BufferGetPage(buffer);
 		InplaceTupleHeader tup = inplace_redo_item(record, page, cu.off);
 
+		HdrForgetSweep(tup);
 		tup->t_xid = xid;
 		tup->t_infomask = (tup->t_infomask & (IP_STALE | IP_PADDED)) |
 			IP_DELETED | IP_KEYS_UPDATED |
@@ -780,8 +782,8 @@ inplace_redo(XLogReaderState *record)
 
 /*
  * What may differ between a page and its replay: LSN and checksum, page hints,
- * the hole, hint bits of rows, and the command id or speculative token of an
- * inserted row (neither is logged).
+ * the hole, hint bits of rows (IP_UNCHANGED alone is one), and the command id or
+ * speculative token of an inserted row (neither is logged).
  */
 void
 inplace_mask(char *pagedata, BlockNumber blkno)
@@ -809,6 +811,9 @@ inplace_mask(char *pagedata, BlockNumber blkno)
 			continue;
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		tup->t_infomask &= ~(IP_HINT_BITS | IP_SPECULATIVE);
+		if (HdrIsSwept(tup))
+			continue;
+		tup->t_natts &= ~IP_UNCHANGED;
 		if ((tup->t_infomask & (IP_FRESH | IP_LOCK_BITS)) == IP_FRESH)
 			memset(tup->t_undo, 0, sizeof(tup->t_undo));
 	}

@@ -171,7 +171,10 @@ typedef struct xl_ip_prune
  * whose t_xid becomes frozen (FROZEN and COMMITTED set, ABORTED cleared; the
  * xid itself stays to be looked at), nunlock of rows whose finished
  * lockers are taken off: their header becomes the one that follows in an array of
- * InplaceTupleHeaderData.
+ * InplaceTupleHeaderData.  Instead of both, with XLIP_SWEPT in nfreeze, it is
+ * about stale entries (vacuum/stale.c): TransactionId swept, then offsets: nfreeze
+ * of rows that have had none since that xid, nunlock of rows that are not
+ * IP_STALE any more.
  */
 typedef struct xl_ip_freeze
 {
@@ -179,6 +182,8 @@ typedef struct xl_ip_freeze
 	uint16		nfreeze;
 	uint16		nunlock;
 } xl_ip_freeze;
+
+#define XLIP_SWEPT				0x8000
 
 /*
  * XLOG_IP_VISIBLE.  Block 0 the data page (PD_ALL_VISIBLE is set on it; no
@@ -249,6 +254,10 @@ extern void inplace_log_freeze(Relation rel, Buffer buffer,
 							   const OffsetNumber *freeze, int nfreeze,
 							   const OffsetNumber *unlock,
 							   const InplaceTupleHeaderData *unlocked, int nunlock);
+extern void inplace_log_swept(Relation rel, Buffer buffer,
+							  TransactionId horizon, TransactionId swept,
+							  const OffsetNumber *mark, int nmark,
+							  const OffsetNumber *clear, int nclear);
 extern XLogRecPtr inplace_log_visible(Relation rel, Buffer buffer,
 									  Buffer vmbuffer, TransactionId horizon,
 									  uint8 flags);
@@ -370,6 +379,10 @@ extern void inplace_page_apply_freeze(Page page,
 									  const OffsetNumber *unlock,
 									  const InplaceTupleHeaderData *unlocked,
 									  int nunlock);
+
+extern void inplace_page_apply_swept(Page page, TransactionId swept,
+									 const OffsetNumber *mark, int nmark,
+									 const OffsetNumber *clear, int nclear);
 
 /* page.c: zero what belongs to no item; for the mask, on a copy of a page */
 extern void inplace_page_blank_gaps(Page page);

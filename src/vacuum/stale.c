@@ -1,0 +1,340 @@
+/*-------------------------------------------------------------------------
+ *
+ * stale.c
+ *	  Getting rid of stale index entries (index/index.h), and of the mark
+ *	  IP_STALE that rows have because of them.
+ *
+ * While a row is IP_STALE its page does not become all-visible.  The mark may go
+ * when the row's indexes have entries with its present key only, and when
+ * nobody can come with an entry that he read before.  That takes two VACUUMs:
+ *
+ *	 1. The first pass over the table notes the rows whose one needed version
+ *		is on the page (candidates), and sets IP_UNCHANGED on them, a hint:
+ *		whatever changes or locks the row takes it away.
+ *	 2. All inplace_btree indexes are swept: entries of candidates that do not
+ *		have their key go (index/sweep.c).
+ *	 3. An xid is assigned, the sweep's.  Candidates that still have
+ *		IP_UNCHANGED are swept: they are marked with that xid.
+ *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE.
+ *
+ * Why that is right
+ *	 - An update makes its entries after it has changed the row and so taken
+ *	   IP_UNCHANGED away, be it rolled back later or not (a rollback brings
+ *	   back a header without it).  So between 1 and 3 no entry was added.
+ *	 - A snapshot that was there when the last entry was deleted has an xmin up
+ *	   to the sweep's xid.  Once the horizon is past that, all scans that
+ *	   may hold a deleted entry have ended.  On a standby the record that clears
+ *	   the mark conflicts with the same snapshots.
+ *	 - Marking a row cuts its older versions off (IP_FRESH; the xid is in
+ *	   t_undo): nobody here needs them, and the record conflicts with standby
+ *	   snapshots that do.
+ *
+ * A row is not looked at again while it is marked, and one that is not a
+ * candidate costs nothing but the look; so the indexes are swept only if
+ * there is something to find, and with index_cleanup = auto only if the
+ * candidates are on more than a small part of the pages.
+ *
+ * Rows whose indexed values are in the TOAST table are left alone: these
+ * cannot be fetched with a page locked.
+ *
+ * Not for a VACUUM without index cleanup, or in failsafe mode: step 4 alone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/transam.h"
+#include "index/index.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "table/table.h"
+#include "utils/memutils.h"
+#include "vacuum/vacuum.h"
+#include "wal/wal.h"
+
+void
+stale_begin(InplaceVacuum *vac)
+{
+	/* (OldestXmin may be past snapshots that are too old, up to 16) */
+	vac->stale_horizon = GetOldestNonRemovableTransactionId(vac->rel);
+}
+
+/* ---------------- step 4 ---------------- */
+
+void
+stale_clear_page(InplaceVacuum *vac, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	OffsetNumber clear[InplaceMaxTuplesPerPage];
+	int			nclear = 0;
+	TransactionId horizon = InvalidTransactionId;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		InplaceTupleHeader tup;
+		TransactionId xid;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		if (!(tup->t_infomask & IP_STALE) || !HdrIsSwept(tup))
+			continue;
+		xid = HdrGetUndo32(tup);
+		if (!TransactionIdPrecedes(xid, vac->stale_horizon))
+			continue;
+		clear[nclear++] = off;
+		if (!TransactionIdIsValid(horizon) ||
+			TransactionIdFollows(xid, horizon))
+			horizon = xid;
+	}
+	if (nclear == 0)
+		return;
+
+	START_CRIT_SECTION();
+	inplace_page_apply_swept(page, InvalidTransactionId, NULL, 0, clear, nclear);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(vac->rel))
+		inplace_log_swept(vac->rel, buffer, horizon, InvalidTransactionId,
+						  NULL, 0, clear, nclear);
+	END_CRIT_SECTION();
+}
+
+/* ---------------- step 1 ---------------- */
+
+/* does an index have a value of the row that is in the TOAST table? */
+static bool
+has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup)
+{
+	TupleDesc	desc = RelationGetDescr(vac->rel);
+
+	if (!(tup->t_natts & IP_HASEXTERNAL))
+		return false;
+	for (int i = 0; i < vac->nindexes; i++)
+	{
+		Form_pg_index form = vac->indrels[i]->rd_index;
+
+		if (!inplace_index_is_btree(vac->indrels[i]))
+			continue;
+		for (int k = 0; k < form->indnatts; k++)
+		{
+			AttrNumber	att = form->indkey.values[k];
+			bool		isnull;
+			Datum		value;
+
+			if (att <= 0 || TupleDescAttr(desc, att - 1)->attlen != -1)
+				continue;
+			value = inplace_getattr(desc, tup, att, &isnull,
+									CurrentMemoryContext);
+			if (!isnull && VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* is anybody holding a lock on the row? */
+static bool
+locked_by_somebody(InplaceVacuum *vac, BlockNumber blk, OffsetNumber off,
+				   InplaceTupleHeader tup)
+{
+	RowLockers	lockers;
+
+	return HdrIsLocked(tup) &&
+		inplace_get_lockers(vac->rel, tup, blk, off, &lockers) &&
+		inplace_lockers_alive(&lockers);
+}
+
+/*
+ * May a live IP_STALE row be rid of its stale entries by this VACUUM?
+ */
+bool
+stale_candidate(InplaceVacuum *vac, BlockNumber blk, OffsetNumber off,
+				InplaceTupleHeader tup)
+{
+	if (!vac->do_index_vacuuming || HdrIsSwept(tup))
+		return false;
+	if (!(tup->t_infomask & IP_FROZEN) &&
+		!TransactionIdPrecedes(tup->t_xid, vac->stale_horizon))
+		return false;
+	return !locked_by_somebody(vac, blk, off, tup) &&
+		!has_external_key(vac, tup);
+}
+
+/* room for one more page?  If memory runs out, the others wait for the next VACUUM */
+static bool
+have_room(StaleRows *stale)
+{
+	Size		limit = dead_items_work_mem() * (Size) 1024 / sizeof(StaleBlock);
+
+	if (stale->nblocks < stale->max_blocks)
+		return true;
+	if (stale->max_blocks >= limit)
+		return false;
+	if (stale->blocks == NULL)
+	{
+		stale->max_blocks = 128;
+		stale->blocks = palloc(stale->max_blocks * sizeof(StaleBlock));
+	}
+	else
+	{
+		stale->max_blocks *= 2;
+		stale->blocks = repalloc_huge(stale->blocks,
+									  stale->max_blocks * sizeof(StaleBlock));
+	}
+	return true;
+}
+
+/*
+ * Note the candidates that the survey of a page found; it is still locked.
+ */
+void
+stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey)
+{
+	StaleRows  *stale = &vac->stale;
+	Page		page = BufferGetPage(buffer);
+	StaleBlock *b;
+
+	if (survey->nstale == 0 || !have_room(stale))
+		return;
+	b = &stale->blocks[stale->nblocks++];
+	memset(b, 0, sizeof(StaleBlock));
+	b->blk = survey->blk;
+	for (int i = 0; i < survey->nstale; i++)
+	{
+		OffsetNumber off = survey->stale[i];
+
+		b->rows[off / 64] |= UINT64CONST(1) << (off % 64);
+		PageGetTupleAt(page, off)->t_natts |= IP_UNCHANGED;
+	}
+	stale->nrows += survey->nstale;
+	MarkBufferDirtyHint(buffer, true);
+}
+
+/* ---------------- step 2 ---------------- */
+
+static bool
+is_candidate(ItemPointer tid, void *arg)
+{
+	StaleRows  *stale = (StaleRows *) arg;
+	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
+	Size		low = 0;
+	Size		high = stale->nblocks;
+
+	while (low < high)
+	{
+		Size		mid = low + (high - low) / 2;
+
+		if (stale->blocks[mid].blk < blk)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < stale->nblocks && stale->blocks[low].blk == blk &&
+		off <= MaxHeapTuplesPerPage &&
+		(stale->blocks[low].rows[off / 64] & (UINT64CONST(1) << (off % 64))) != 0;
+}
+
+void
+stale_sweep(InplaceVacuum *vac)
+{
+	StaleRows  *stale = &vac->stale;
+	VacuumPhase saved_phase = vac->phase;
+
+	if (stale->nblocks == 0 || !vac->do_index_vacuuming ||
+		!worth_scanning_indexes(vac, stale->nblocks, 0))
+		return;
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
+	for (int i = 0; i < vac->nindexes; i++)
+	{
+		BlockNumber empty;
+
+		if (inplace_vacuum_failsafe(vac))
+			return;
+		if (!inplace_index_is_btree(vac->indrels[i]))
+			continue;
+		enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);
+		empty = inplace_sweep_index(vac->rel, vac->indrels[i],
+									vac->stale_horizon, is_candidate, stale);
+		if (empty > 0 && dead_items_count(vac) == 0 && vac->pvs == NULL)
+			vacuum_empty_index(vac, i);
+		leave_index(vac, saved_phase);
+	}
+	vac->swept = true;
+	ereport(DEBUG2,
+			(errmsg("table \"%s\": swept stale index entries of %lld rows in %zu pages",
+					vac->relname, (long long) stale->nrows, stale->nblocks)));
+}
+
+/* ---------------- step 3 ---------------- */
+
+static void
+mark_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept)
+{
+	Buffer		buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, b->blk,
+											RBM_NORMAL, vac->bstrategy);
+	OffsetNumber mark[InplaceMaxTuplesPerPage];
+	int			nmark = 0;
+	TransactionId horizon = InvalidTransactionId;
+	OffsetNumber maxoff;
+	Page		page;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	maxoff = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		InplaceTupleHeader tup;
+
+		if (!(b->rows[off / 64] & (UINT64CONST(1) << (off % 64))) ||
+			!ItemIdIsNormal(PageGetItemId(page, off)))
+			continue;
+		tup = PageGetTupleAt(page, off);
+		if (!(tup->t_natts & IP_UNCHANGED) || !(tup->t_infomask & IP_STALE) ||
+			locked_by_somebody(vac, b->blk, off, tup))
+			continue;
+		mark[nmark++] = off;
+		if (!(tup->t_infomask & IP_FROZEN) &&
+			(!TransactionIdIsValid(horizon) ||
+			 TransactionIdFollows(tup->t_xid, horizon)))
+			horizon = tup->t_xid;
+	}
+
+	if (nmark > 0)
+	{
+		START_CRIT_SECTION();
+		inplace_page_apply_swept(page, swept, mark, nmark, NULL, 0);
+		MarkBufferDirty(buffer);
+		if (RelationNeedsWAL(vac->rel))
+			inplace_log_swept(vac->rel, buffer, horizon, swept, mark, nmark,
+							  NULL, 0);
+		END_CRIT_SECTION();
+	}
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Not in parallel mode, where no xid can be assigned.
+ */
+void
+stale_finish(InplaceVacuum *vac)
+{
+	if (vac->swept && !vac->failsafe)
+	{
+		TransactionId swept = GetCurrentTransactionId();
+
+		for (Size i = 0; i < vac->stale.nblocks; i++)
+		{
+			VacuumDelayPoint();
+			vac->blkno = vac->stale.blocks[i].blk;
+			mark_page(vac, &vac->stale.blocks[i], swept);
+		}
+		vac->blkno = InvalidBlockNumber;
+	}
+	if (vac->stale.blocks)
+		pfree(vac->stale.blocks);
+	memset(&vac->stale, 0, sizeof(vac->stale));
+}
