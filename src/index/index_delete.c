@@ -13,7 +13,8 @@
  * marks duplicates as promising.  We look at a few table blocks, those where
  * most is to be had first, and give up as soon as that does not pay.
  *
- * A sweep (sweep.c) is VACUUM's, of all entries of some rows.
+ * A sweep (sweep.c) is VACUUM's, of all entries of some rows: it must not leave
+ * out any, however little there is to be had.
  *
  * What is on a TID
  *	  An entry is deletable when the row as a whole is: deleted or moved, and
@@ -380,7 +381,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		/* where the best block has nothing, the next will not have more */
 		if (delstate->bottomup && !found && !taking)
 			break;
-		if (delstate->bottomup && taking &&
+		if (delstate->bottomup && taking && !sweep &&
 			nvisited >= BOTTOMUP_TAKING_SAMPLE &&
 			nfruitful < nvisited / BOTTOMUP_TAKING_YIELD)
 			break;
