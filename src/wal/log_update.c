@@ -66,6 +66,7 @@ old_header(const InplaceTupleHeaderData *tup, uint16 infomask, CommandId cid)
 {
 	InplaceTupleHeaderData old = *tup;
 
+	HdrForgetSweep(&old);
 	old.t_infomask = infomask;
 	if (infomask & IP_FRESH)
 		HdrSetUndo32(&old, cid);
@@ -266,6 +267,7 @@ inplace_redo_update_from_page(XLogReaderState *record, const char *data,
 	page = BufferGetPage(buffer);
 	tup = inplace_redo_item(record, page, pu.off);
 	hdr = *tup;
+	HdrForgetSweep(&hdr);
 	hdr.t_xid = XLogRecGetXid(record);
 	hdr.t_tag = NextTag(tup->t_tag);
 	hdr.t_infomask = ((pu.flags & XLIP_UPD_STALE) ? IP_STALE : 0) |
