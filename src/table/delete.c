@@ -210,7 +210,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	if (RelationIsLogicallyLogged(rel))
 		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
-	buffer = ReadBuffer(rel, blk);
+	buffer = inplace_read_row_page(rel, blk);
 	page = BufferGetPage(buffer);
 	for (;;)
 	{

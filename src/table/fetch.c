@@ -361,7 +361,10 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 
 	fetch->cbuf = ReleaseAndReadBuffer(prev, rel, blk);
 	if (fetch->cbuf != prev)
+	{
+		inplace_note_row_page(rel, blk, fetch->cbuf);
 		inplace_page_prune_opt(rel, fetch->cbuf);
+	}
 
 	LockBuffer(fetch->cbuf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(fetch->cbuf);
@@ -479,7 +482,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 	InplaceRequirePreload();
 
-	buffer = ReadBuffer(rel, blk);
+	buffer = inplace_read_row_page(rel, blk);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 
@@ -548,7 +551,7 @@ inplace_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
 
 	Assert(TTS_IS_INPLACE(slot));
 
-	buffer = ReadBuffer(rel, blk);
+	buffer = inplace_read_row_page(rel, blk);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 
@@ -607,7 +610,7 @@ inplace_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
 		if (blk >= scan->nblocks && blk >= RelationGetNumberOfBlocks(rel))
 			break;
 
-		buffer = ReadBuffer(rel, blk);
+		buffer = inplace_read_row_page(rel, blk);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buffer);
 

@@ -34,6 +34,9 @@ form_new_row(Relation rel, TupleTableSlot *slot, Size *len, int options)
 	uint16		flags;
 	InplaceTupleHeader tup;
 
+	if ((tup = inplace_slot_ready_row(rel, slot, len)) != NULL)
+		return tup;
+
 	slot_getallattrs(slot);
 	*len = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull, &flags);
 

@@ -219,7 +219,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
 
-	buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&target.tid));
+	buffer = inplace_read_row_page(rel, ItemPointerGetBlockNumber(&target.tid));
 	for (;;)
 	{
 		off = ItemPointerGetOffsetNumber(&target.tid);

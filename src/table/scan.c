@@ -320,6 +320,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 
 	scan->nvis = 0;
 
+	inplace_note_row_page(rel, scan->cblock, buffer);
 	inplace_page_prune_opt(rel, buffer);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);

@@ -15,6 +15,7 @@
  */
 #include "inplace.h"
 
+#include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "table/table.h"
@@ -34,9 +35,12 @@ tts_inplace_release(TupleTableSlot *slot)
 
 	if (is->buf)
 		pfree(is->buf);
+	if (is->spare)
+		pfree(is->spare);
 	if (is->deform_cxt)
 		MemoryContextDelete(is->deform_cxt);
 	is->buf = NULL;
+	is->spare = NULL;
 	is->deform_cxt = NULL;
 	is->tuple = NULL;
 }
@@ -152,22 +156,61 @@ form_in_slot(TupleTableSlot *slot)
 	TupleDesc	desc = slot->tts_tupleDescriptor;
 	uint16		flags;
 	Size		len;
+	Size		bufsize;
 	char	   *buf;
 
 	len = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull, &flags);
-	buf = MemoryContextAllocExtended(slot->tts_mcxt, len, MCXT_ALLOC_HUGE);
+	if (is->spare_size < len)
+	{
+		Size		newsize = Max(len, 256);
+
+		if (is->spare)
+			pfree(is->spare);
+		is->spare = NULL;
+		is->spare_size = 0;
+		is->spare = MemoryContextAllocExtended(slot->tts_mcxt, newsize,
+											   MCXT_ALLOC_HUGE);
+		is->spare_size = newsize;
+	}
+	buf = is->spare;
 	inplace_fill_tuple(desc, slot->tts_values, slot->tts_isnull, flags,
 					   (InplaceTupleHeader) buf, len);
-	if (is->buf)
-		pfree(is->buf);
 	if (is->deform_cxt)
 		MemoryContextReset(is->deform_cxt);
+	bufsize = is->spare_size;
+	is->spare = is->buf;
+	is->spare_size = is->buf_size;
 	is->buf = buf;
-	is->buf_size = len;
+	is->buf_size = bufsize;
 	is->tuple = (InplaceTupleHeader) buf;
 	is->tuple_len = len;
 	is->off = HdrSize(is->tuple);
 	slot->tts_nvalid = 0;
+}
+
+/*
+ * A copy of the row in the slot, if it can be put into rel as it is: formed by
+ * the table's own descriptor (the executor has slots materialized before they
+ * come here), complete, and with nothing to toast.  Else NULL.  The version
+ * part of the header is up to the caller.
+ */
+InplaceTupleHeader
+inplace_slot_ready_row(Relation rel, TupleTableSlot *slot, Size *len)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+	TupleDesc	desc = RelationGetDescr(rel);
+	InplaceTupleHeader row;
+
+	if (!TTS_IS_INPLACE(slot) || is->tuple == NULL ||
+		slot->tts_tupleDescriptor != desc ||
+		HdrNatts(is->tuple) != desc->natts ||
+		(is->tuple->t_natts & IP_HASEXTERNAL) ||
+		is->tuple_len > TOAST_TUPLE_THRESHOLD)
+		return NULL;
+	*len = is->tuple_len;
+	row = (InplaceTupleHeader) palloc(is->tuple_len);
+	memcpy(row, is->tuple, is->tuple_len);
+	return row;
 }
 
 static void

@@ -28,6 +28,9 @@ typedef struct InplaceTupleTableSlot
 	uint32		off;			/* deforming continues here */
 	char	   *buf;			/* slot-owned memory for the row, or NULL */
 	Size		buf_size;
+	char	   *spare;			/* the buffer before: values may be in it that
+								 * the next row is formed from */
+	Size		spare_size;
 	bool		has_sysattrs;	/* the five below are known */
 	TransactionId xmin;			/* version information; tuple->t_xid is not
 								 * used for it */
@@ -55,6 +58,10 @@ typedef struct RowVersionInfo
 	CommandId	cmax;
 	uint8		tag;
 } RowVersionInfo;
+
+extern InplaceTupleHeader inplace_slot_ready_row(Relation rel,
+												 TupleTableSlot *slot,
+												 Size *len);
 
 /*
  * Store a row in a slot.  "tuple" must be MAXALIGNed if it is IP_ALIGNED.
@@ -245,6 +252,10 @@ extern void inplace_page_blank_gaps(Page page);
 
 /* is this page one of ours at all? ereports ERRCODE_DATA_CORRUPTED if not */
 extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
+
+/* recent.c: ReadBuffer for those who come by TID, with a guess of the buffer */
+extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
+extern void inplace_note_row_page(Relation rel, BlockNumber blk, Buffer buffer);
 
 /* ---------------- insert.c, update.c, delete.c ---------------- */
 

@@ -64,10 +64,14 @@ attr_is_copied(Form_pg_attribute att)
 static int
 trimmable_blanks(struct varlena *v)
 {
+	const uint64 eight_blanks = UINT64CONST(0x2020202020202020);
 	const char *data = VARDATA_ANY(v);
 	Size		len = VARSIZE_ANY_EXHDR(v);
 	Size		n = len;
 
+	while (n >= sizeof(uint64) &&
+		   memcmp(data + n - sizeof(uint64), &eight_blanks, sizeof(uint64)) == 0)
+		n -= sizeof(uint64);
 	while (n > 0 && data[n - 1] == ' ')
 		n--;
 	if (len - n < BPCHAR_TRIM_MIN || len > PG_UINT16_MAX)

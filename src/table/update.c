@@ -483,6 +483,10 @@ form_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
 	TupleDesc	desc = RelationGetDescr(us->rel);
 	uint16		flags;
 
+	if (old == NULL &&
+		(us->newtup = inplace_slot_ready_row(us->rel, slot, &us->newlen)) != NULL)
+		return;
+
 	slot_getallattrs(slot);
 	if (old)
 	{
@@ -565,7 +569,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
 		us->newlen > TOAST_TUPLE_THRESHOLD;
 
-	us->buffer = ReadBuffer(rel, us->blk);
+	us->buffer = inplace_read_row_page(rel, us->blk);
 	us->vmbuffer = InvalidBuffer;
 	us->newbuf = InvalidBuffer;
 	us->newvm = InvalidBuffer;
