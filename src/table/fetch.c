@@ -312,8 +312,11 @@ dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
 				  OffsetNumber off, InplaceTupleHeader tup, Size len)
 {
 	static ChainWalk *walk = NULL;
+	const UniqueCheckKey *key = inplace_unique_check_key;
 
-	if (fetch->itup == NULL && inplace_unique_check_key == NULL)
+	/* a check of another table may have been begun by an operator class */
+	if (fetch->itup == NULL &&
+		(key == NULL || key->index->rd_index->indrelid != RelationGetRelid(rel)))
 		return true;
 	if (walk == NULL)
 		walk = MemoryContextAlloc(TopMemoryContext, sizeof(ChainWalk));
@@ -326,7 +329,7 @@ dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
 			(fetch->itup != NULL ?
 			 inplace_entry_matches_tuple(rel, fetch->index, fetch->itup,
 										 walk->tuple, false) :
-			 inplace_key_matches_tuple(rel, inplace_unique_check_key, walk->tuple)))
+			 inplace_key_matches_tuple(rel, key, walk->tuple)))
 			return true;
 		if (status == XID_COMMITTED || status == XID_CURRENT ||
 			!inplace_walk_back(walk, FirstNormalTransactionId))

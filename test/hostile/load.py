@@ -1,0 +1,195 @@
+"""What the sessions of the hostile test do."""
+
+from compare import WrongAnswer, difference, key_value, null_key, settings
+from table import (a_value, ci_value, f_value, k_value, maybe_null, n_value, query, row_values, s_value)
+
+# Errors that concurrency brings: none of them says that something is wrong.
+EXPECTED = {
+    "23505": "unique violation", "40001": "serialization failure", "40P01": "deadlock",
+    "55P03": "lock not available", "25P02": "failed transaction", "57014": "canceled",
+    "21000": "row changed twice", "42P07": "exists already", "42704": "does not exist",
+    "3B001": "no such savepoint", "42P05": "name in use", "34000": "no such cursor",
+    "55006": "in use", "55000": "not prerequisite state", "42809": "wrong object type",
+}
+
+
+def assignment(r, spread):
+    """What an UPDATE sets."""
+    return r.choice([
+        lambda: f"k = {maybe_null(r, k_value(r))}",
+        lambda: f"k = {k_value(r)}",
+        lambda: f"k = k + {r.choice([-1, 1])}",
+        lambda: "k = -k",
+        lambda: "k = k",
+        lambda: f"s = {maybe_null(r, repr(s_value(r)))}",
+        lambda: f"s = '{s_value(r)}', k = {k_value(r)}",
+        lambda: f"u = {maybe_null(r, r.randint(1, spread))}",
+        lambda: f"u = {r.randint(1, spread)}, j = {r.randint(0, 10)}",
+        lambda: f"n = {maybe_null(r, n_value(r))}",
+        lambda: f"n = round(n, {r.randint(0, 3)})",
+        lambda: f"n = {n_value(r)}, k = k + 1",
+        lambda: f"f = {f_value(r)}",
+        lambda: "f = -f",
+        lambda: f"ci = {maybe_null(r, repr(ci_value(r)))}",
+        lambda: "ci = CASE WHEN ci COLLATE \"C\" = upper(ci) THEN lower(ci) ELSE upper(ci) END",
+        lambda: f"j = {maybe_null(r, r.randint(0, 10))}",
+        lambda: "j = 10 - j",
+        lambda: f"a = '{a_value(r)}'",
+        lambda: f"pad = repeat('{r.choice('xyz')}', {r.choice([0, 3, 30, 60])})",
+        lambda: f"pad = repeat('w', {r.choice([10, 300, 1500])})",
+    ])()
+
+
+def where(r, rows):
+    a = r.randint(1, rows)
+    return r.choice([
+        f"id = {a}", f"id = {a}", f"id BETWEEN {a} AND {a + r.randint(1, 20)}",
+        f"k = {k_value(r)} AND id % 3 = {r.randint(0, 2)}", f"k > {r.randint(10, 30)}",
+        f"u BETWEEN {a} AND {a + 5}", f"s = '{s_value(r)}' AND id % 5 = 0",
+    ])
+
+
+def change(r, rows, spread):
+    """A statement that changes something."""
+    a = r.randint(1, rows)
+    b, c = k_value(r), k_value(r)
+    return r.choices([
+        lambda: f"UPDATE t SET {assignment(r, spread)} WHERE {where(r, rows)}",
+        # there and back
+        lambda: f"UPDATE t SET k = {b} WHERE id = {a}; UPDATE t SET k = {c} WHERE id = {a}; "
+                f"UPDATE t SET k = {b} WHERE id = {a}",
+        lambda: f"UPDATE t SET u = NULL WHERE id = {a}; UPDATE t SET u = {r.randint(1, spread)} WHERE id = {a}; "
+                f"UPDATE t SET u = NULL WHERE id = {a}",
+        lambda: f"UPDATE t SET u = -u WHERE id = {a}; UPDATE t SET u = -u WHERE id = {a}",
+        lambda: f"DELETE FROM t WHERE id = {a}",
+        lambda: f"INSERT INTO t VALUES {row_values(r, a, spread)} ON CONFLICT DO NOTHING",
+        lambda: f"INSERT INTO t VALUES {row_values(r, a, spread)} ON CONFLICT (id) DO UPDATE SET {assignment_excluded(r)}",
+        lambda: f"INSERT INTO t VALUES {row_values(r, a, spread)}",
+        lambda: f"DELETE FROM t WHERE id = {a}; INSERT INTO t VALUES {row_values(r, a, spread)}",
+        lambda: f"SELECT FROM t WHERE {where(r, rows)} FOR {r.choice(['UPDATE', 'SHARE', 'NO KEY UPDATE', 'KEY SHARE'])}",
+        lambda: f"UPDATE t x SET k = y.k, s = y.s FROM t y WHERE y.id = x.id + 1 AND x.id BETWEEN {a} AND {a + 5}",
+        lambda: f"MERGE INTO t USING (VALUES ({a}), ({a + 1})) v(id) ON t.id = v.id "
+                f"WHEN MATCHED AND k > 10 THEN DELETE WHEN MATCHED THEN UPDATE SET {assignment(r, spread)}",
+    ], [34, 6, 3, 3, 5, 8, 4, 3, 3, 6, 3, 3])[0]()
+
+
+def assignment_excluded(r):
+    return r.choice(["k = excluded.k", "u = excluded.u, k = t.k + 1", "n = excluded.n", "s = excluded.s, j = excluded.j"])
+
+
+CHURN = """
+CREATE OR REPLACE PROCEDURE churn(seed float8, times int, nrows int, spread int) LANGUAGE plpgsql AS $$
+DECLARE
+	nrow int;
+	what int;
+BEGIN
+	PERFORM setseed(seed);
+	FOR i IN 1..times LOOP
+		nrow := 1 + floor(random() * nrows);
+		what := floor(random() * 16);
+		BEGIN
+			CASE what
+			WHEN 0, 1 THEN UPDATE t SET k = floor(random() * 26) WHERE id = nrow;
+			WHEN 2 THEN UPDATE t SET k = k + 1 WHERE id BETWEEN nrow AND nrow + 10;
+			WHEN 3 THEN UPDATE t SET k = k - 1 WHERE id BETWEEN nrow AND nrow + 10;
+			WHEN 4 THEN UPDATE t SET u = 1 + floor(random() * spread) WHERE id = nrow;
+			WHEN 5 THEN UPDATE t SET s = 's' || floor(random() * 8) WHERE id = nrow;
+			WHEN 6 THEN UPDATE t SET j = floor(random() * 11) WHERE id = nrow;
+			WHEN 7 THEN UPDATE t SET pad = repeat('c', (random() * 80)::int) WHERE id = nrow;
+			WHEN 8 THEN UPDATE t SET n = round(floor(random() * 6)::numeric, (random() * 3)::int) WHERE id = nrow;
+			WHEN 9 THEN
+				DELETE FROM t WHERE id = nrow;
+			WHEN 10, 11 THEN
+				INSERT INTO t VALUES (nrow, floor(random() * 26), 's' || floor(random() * 8), 1 + floor(random() * spread),
+					round(floor(random() * 6)::numeric, (random() * 3)::int), 1, 'Alpha', floor(random() * 11), '{1,2}', '');
+			WHEN 12 THEN UPDATE t SET k = 1 WHERE id = nrow; UPDATE t SET k = 2 WHERE id = nrow; UPDATE t SET k = 1 WHERE id = nrow;
+			WHEN 13 THEN UPDATE t SET ci = CASE WHEN random() < 0.5 THEN upper(ci) ELSE lower(ci) END WHERE id = nrow;
+			WHEN 14 THEN UPDATE t SET f = -f WHERE id = nrow;
+			WHEN 15 THEN UPDATE t SET k = 7 WHERE id = nrow; RAISE division_by_zero;
+			END CASE;
+		EXCEPTION
+			WHEN unique_violation OR deadlock_detected OR serialization_failure OR lock_not_available
+				OR division_by_zero THEN NULL;
+		END;
+		IF random() < 0.2 THEN ROLLBACK; ELSIF random() < 0.8 THEN COMMIT; END IF;
+	END LOOP;
+END $$
+"""
+
+
+class Cursor:
+    """A scrollable cursor over an index, and what it must show.
+
+    Of rows with equal keys nbtree gives those of one posting list in the same
+    order in both directions, so what comes back need only have the same keys.
+    """
+
+    def __init__(self, r, spread):
+        columns, self.where, order = query(r, spread)
+        self.order = order or columns.split(", ")[0]
+        self.path = r.choice(["index", "index-only", "index", "bitmap"])
+        first = self.order.split()[0]
+        columns = r.choice([columns, "id, k, s, u"]).split(", ")
+        self.columns = ", ".join([first] + [c for c in columns if c != first])
+        self.seen = []
+        self.expected = None
+        self.ties = False
+        self.turned = False
+        self.at = 0                 # number of the current row
+        self.complete = False
+
+    def select(self):
+        return f"SELECT {self.columns} FROM t WHERE {self.where}"
+
+    def declare(self):
+        order = "" if self.path == "bitmap" else f" ORDER BY {self.order}"
+        return (f"{settings('seq')} {self.select()}; {settings(self.path)} "
+                f"DECLARE c SCROLL CURSOR FOR {self.select()}{order}")
+
+    def key(self, row):
+        return key_value(self.order.split()[0], row[0])
+
+    def declared(self, rows):
+        self.expected = sorted(rows, key=null_key)
+        keys = [self.key(row) for row in rows]
+        self.ties = self.path != "bitmap" and any(keys.count(key) > 1 for key in keys)
+
+    def wrong(self, context, what):
+        raise WrongAnswer(f"{context}: cursor {self.select()} ORDER BY {self.order} by {self.path}: {what}")
+
+    def same(self, rows, known, context, what):
+        """Do rows come back as they were?"""
+        a, b = (([self.key(row) for row in rows], [self.key(row) for row in known]) if self.ties else (rows, known))
+        if a != b:
+            n = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+            self.wrong(context, f"{what} at {self.at} gave {len(rows)} rows instead of {len(known)}, "
+                       f"the {n + 1}th {rows[n:n + 3]} instead of {known[n:n + 3]}")
+        for row in rows:
+            if row not in self.expected:
+                self.wrong(context, f"{what} gave {row}, which a sequential scan does not")
+
+    def moved(self, count, rows, context):
+        """FETCH count (negative: backward) has given rows."""
+        if count > 0:
+            known = self.seen[self.at:self.at + count]
+            self.same(rows[:len(known)], known, context, f"FETCH {count}")
+            new = rows[len(known):]
+            self.same(new, new, context, f"FETCH {count}")
+            if self.complete and new:
+                self.wrong(context, f"has more rows than before: {new[:5]}")
+            self.seen += new
+            self.at += len(rows)
+            if len(rows) < count:
+                self.complete = True
+                self.at = len(self.seen) + 1
+        else:
+            self.turned = True
+            last = max(self.at - 1, 0)
+            known = self.seen[max(0, last + count):last][::-1]
+            self.same(rows, known, context, f"FETCH {count}")
+            self.at = max(0, self.at + count)
+        if len(self.seen) > len(self.expected) or (
+                self.complete and not (self.ties and self.turned) and
+                sorted(self.seen, key=null_key) != self.expected):
+            missing, extra = difference(self.expected, self.seen)
+            self.wrong(context, f"missing {missing[:5]}, extra {extra[:5]}")

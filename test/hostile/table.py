@@ -1,0 +1,226 @@
+"""The table of the hostile test: columns with few values, of kinds that make
+trouble; a choice of indexes; and queries that the indexes can answer.
+"""
+
+# Operators with a comparison of their own: by absolute value, so that 3 and -3
+# are equal but not identical.  Made once for a database.
+SUPPORT = """
+CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE FUNCTION abs_cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT
+	RETURN sign(abs($1) - abs($2))::int;
+CREATE FUNCTION abs_lt(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT RETURN abs($1) < abs($2);
+CREATE FUNCTION abs_le(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT RETURN abs($1) <= abs($2);
+CREATE FUNCTION abs_eq(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT RETURN abs($1) = abs($2);
+CREATE FUNCTION abs_ge(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT RETURN abs($1) >= abs($2);
+CREATE FUNCTION abs_gt(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT RETURN abs($1) > abs($2);
+CREATE OPERATOR |<| (leftarg = int, rightarg = int, function = abs_lt, restrict = scalarltsel, commutator = |>|);
+CREATE OPERATOR |<=| (leftarg = int, rightarg = int, function = abs_le, restrict = scalarlesel, commutator = |>=|);
+CREATE OPERATOR |=| (leftarg = int, rightarg = int, function = abs_eq, restrict = eqsel, commutator = |=|);
+CREATE OPERATOR |>=| (leftarg = int, rightarg = int, function = abs_ge, restrict = scalargesel, commutator = |<=|);
+CREATE OPERATOR |>| (leftarg = int, rightarg = int, function = abs_gt, restrict = scalargtsel, commutator = |<|);
+CREATE OPERATOR CLASS abs_ops FOR TYPE int USING inplace_btree AS
+	OPERATOR 1 |<|, OPERATOR 2 |<=|, OPERATOR 3 |=|, OPERATOR 4 |>=|, OPERATOR 5 |>|,
+	FUNCTION 1 abs_cmp(int, int);
+"""
+
+COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad")
+
+TABLE = """
+CREATE TABLE t (
+	id int PRIMARY KEY,
+	k int,
+	s text COLLATE "C",
+	u int,
+	n numeric,
+	f float8,
+	ci text COLLATE nocase,
+	j int,
+	a int[],
+	pad text
+) USING inplace WITH (fillfactor = {fillfactor}, autovacuum_enabled = {autovacuum})
+"""
+
+# name, what follows CREATE INDEX ... ON t
+INDEXES = [
+    ("t_k", "USING inplace_btree (k)"),
+    ("t_k_plain", "USING inplace_btree (k) WITH (deduplicate_items = off, fillfactor = 60)"),
+    ("t_k_desc", "USING inplace_btree (k DESC NULLS LAST)"),
+    ("t_k_first", "USING inplace_btree (k NULLS FIRST, s DESC)"),
+    ("t_s_k", "USING inplace_btree (s, k)"),
+    ("t_k_incl", "USING inplace_btree (k) INCLUDE (j, pad)"),
+    ("t_s_incl", "USING inplace_btree (s) INCLUDE (n)"),
+    ("t_n", "USING inplace_btree (n)"),
+    ("t_n_k", "USING inplace_btree (n, k DESC)"),
+    ("t_f", "USING inplace_btree (f)"),
+    ("t_ci", "USING inplace_btree (ci)"),
+    ("t_ci_s", "USING inplace_btree (ci, s)"),
+    ("t_k_part", "USING inplace_btree (k) WHERE j > 5"),
+    ("t_j_part", "USING inplace_btree (j, k) WHERE s < 's3'"),
+    ("t_k_expr", "USING inplace_btree ((k % 7))"),
+    ("t_s_expr", "USING inplace_btree ((upper(s)), k)"),
+    ("t_k_abs", "USING inplace_btree (k abs_ops)"),
+    ("t_a", "USING inplace_btree (a)"),
+    ("t_j_btree", "USING btree (j)"),
+    ("t_k_btree", "USING btree (k)"),
+    ("t_k_hash", "USING hash (k)"),
+    ("t_a_gin", "USING gin (a)"),
+    ("t_j_brin", "USING brin (j)"),
+]
+UNIQUE_INDEXES = [
+    ("t_u", "USING inplace_btree (u)"),
+    ("t_u_nulls", "USING inplace_btree (u) NULLS NOT DISTINCT"),
+    ("t_u_part", "USING inplace_btree (u) WHERE j > 5"),
+    ("t_u_incl", "USING inplace_btree (u) INCLUDE (k)"),
+    ("t_u_desc", "USING inplace_btree (u DESC NULLS FIRST)"),
+    ("t_un", "USING inplace_btree (n, u)"),
+    ("t_uci", "USING inplace_btree (ci, u)"),
+    ("t_u_expr", "USING inplace_btree ((-u))"),
+]
+
+# Which pairs may not be there twice, whatever indexes there are.
+UNIQUE_RULES = {
+    "t_u": "SELECT u FROM t WHERE u IS NOT NULL GROUP BY u HAVING count(*) > 1",
+    "t_u_nulls": "SELECT u FROM t GROUP BY u HAVING count(*) > 1",
+    "t_u_part": "SELECT u FROM t WHERE j > 5 AND u IS NOT NULL GROUP BY u HAVING count(*) > 1",
+    "t_u_incl": "SELECT u FROM t WHERE u IS NOT NULL GROUP BY u HAVING count(*) > 1",
+    "t_u_desc": "SELECT u FROM t WHERE u IS NOT NULL GROUP BY u HAVING count(*) > 1",
+    "t_un": "SELECT n, u FROM t WHERE n IS NOT NULL AND u IS NOT NULL GROUP BY n, u HAVING count(*) > 1",
+    "t_uci": "SELECT ci, u FROM t WHERE ci IS NOT NULL AND u IS NOT NULL GROUP BY ci, u HAVING count(*) > 1",
+    "t_u_expr": "SELECT u FROM t WHERE u IS NOT NULL GROUP BY u HAVING count(*) > 1",
+}
+
+
+def k_value(r):
+    return r.choice([r.randint(-6, 25), r.randint(0, 4), 1, 2])
+
+
+def n_value(r):
+    return f"{r.randint(0, 5)}{r.choice(['', '.0', '.00', '.5', '.50'])}"
+
+
+def f_value(r):
+    return r.choice(["'-0'", "'0'", "'1.5'", "'-2'", "'nan'", "'infinity'", "'3'"]) + "::float8"
+
+
+def s_value(r):
+    return f"s{r.randint(0, 7)}"
+
+
+def ci_value(r):
+    word = r.choice(["alpha", "beta", "gamma", "delta"])
+    return r.choice([word, word.upper(), word.capitalize()])
+
+
+def a_value(r):
+    return "{" + ",".join(str(r.randint(1, 6)) for _ in range(r.randint(0, 3))) + "}"
+
+
+def maybe_null(r, text, chance=0.06):
+    return "NULL" if r.random() < chance else text
+
+
+def row_values(r, id, spread):
+    """A row of VALUES for COLUMNS."""
+    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
+        id, maybe_null(r, k_value(r)), maybe_null(r, f"'{s_value(r)}'"), maybe_null(r, r.randint(1, spread)),
+        maybe_null(r, n_value(r)), maybe_null(r, f_value(r)), maybe_null(r, f"'{ci_value(r)}'"),
+        maybe_null(r, r.randint(0, 10)), maybe_null(r, f"'{a_value(r)}'"), f"repeat('p', {r.randint(0, 40)})")
+
+
+class Schema:
+    def __init__(self, r):
+        self.rows = r.choice([60, 200, 400])
+        self.spread = self.rows + r.randint(20, 200)    # values of u
+        self.indexes = r.sample(INDEXES, r.randint(4, 9))
+        self.unique = r.sample(UNIQUE_INDEXES, r.choice([0, 1, 1, 2]))
+        if not any(name == "t_k" for name, _ in self.indexes):
+            self.indexes.insert(0, INDEXES[0])
+        self.table = TABLE.format(fillfactor=r.choice([50, 90, 100]), autovacuum=r.choice(["on", "off"]))
+
+    def setup(self, r):
+        """Statements; those that make unique indexes may fail."""
+        yield "DROP TABLE IF EXISTS t"
+        yield self.table
+        rows = [row_values(r, i, self.spread) for i in range(1, self.rows + 1)]
+        yield f"INSERT INTO t VALUES {', '.join(rows)}"
+        yield f"UPDATE t SET u = CASE WHEN id % 17 = 0 AND {r.randint(0, 1)} = 1 THEN NULL ELSE id END"
+        if any(name == "t_u_nulls" for name, _ in self.unique):
+            yield "UPDATE t SET u = id WHERE u IS NULL"
+        for name, rest in self.indexes:
+            yield f"CREATE INDEX {name} ON t {rest}"
+        for name, rest in self.unique:
+            yield f"CREATE UNIQUE INDEX {name} ON t {rest}"
+
+    def index_sql(self, name, concurrently=""):
+        for unique, pool in (("", INDEXES), ("UNIQUE ", UNIQUE_INDEXES)):
+            for other, rest in pool:
+                if other == name:
+                    return f"CREATE {unique}INDEX {concurrently} {name} ON t {rest}"
+        raise KeyError(name)
+
+
+def query(r, spread):
+    """(columns an index may give alone, condition, order or None)"""
+    lo = r.randint(-7, 24)
+    hi = lo + r.choice([0, 1, 5, 30])
+    ulo = r.randint(1, spread)
+    order = r.choice(["", " DESC", " NULLS FIRST", " DESC NULLS LAST"])
+    return r.choice([
+        lambda: ("k", f"k BETWEEN {lo} AND {hi}", f"k{order}"),
+        lambda: ("k", f"k = {k_value(r)}", None),
+        lambda: ("k", f"k IN ({k_value(r)}, {k_value(r)}, {k_value(r)})", None),
+        lambda: ("k", f"k > ANY ('{{{lo}, {hi}}}')", None),
+        lambda: ("k", "k IS NULL", None),
+        lambda: ("k", "k IS NOT NULL", f"k{order}"),
+        lambda: ("k", f"k < {lo} OR k > {hi}", None),
+        lambda: ("s, k", f"s = '{s_value(r)}' AND k >= {lo}", f"s{order}"),
+        lambda: ("s, k", f"(s, k) > ('{s_value(r)}', {lo})", None),
+        lambda: ("s, k", f"s IN ('{s_value(r)}', '{s_value(r)}') AND k IN ({lo}, {hi}, 2)", None),
+        lambda: ("s", f"s BETWEEN '{s_value(r)}' AND '{s_value(r)}'", f"s{order}"),
+        lambda: ("s, n", f"s = '{s_value(r)}'", None),
+        lambda: ("k, j, pad", f"k BETWEEN {lo} AND {hi}", None),
+        lambda: ("k, j, pad", f"k = {k_value(r)} AND j >= {r.randint(0, 10)}", None),
+        lambda: ("u", f"u BETWEEN {ulo} AND {ulo + r.choice([0, 10, 100])}", f"u{order}"),
+        lambda: ("u", f"u = {ulo}", None),
+        lambda: ("u, k", f"u > {ulo}", None),
+        lambda: ("u", "u IS NULL", None),
+        lambda: ("u", f"u < {ulo} AND j > 5", None),
+        lambda: ("u", f"-u > {-ulo}", None),
+        lambda: ("n", f"n = {n_value(r)}", None),
+        lambda: ("n, k", f"n >= {n_value(r)} AND k < {hi}", None),
+        lambda: ("n, u", f"n = {n_value(r)} AND u > {ulo}", None),
+        lambda: ("n", f"n <= {n_value(r)}", f"n{order}"),
+        lambda: ("f", f"f = {f_value(r)}", None),
+        lambda: ("f", f"f >= {f_value(r)}", f"f{order}"),
+        lambda: ("ci", f"ci = '{ci_value(r)}'", None),
+        lambda: ("ci, u", f"ci = '{ci_value(r)}' AND u < {ulo}", None),
+        lambda: ("ci, s", f"ci > '{ci_value(r)}' AND s = '{s_value(r)}'", None),
+        lambda: ("k", f"j > 5 AND k <= {hi}", f"k{order}"),
+        lambda: ("j, k", f"s < 's3' AND j >= {r.randint(0, 10)}", None),
+        lambda: ("j", f"j = {r.randint(0, 10)}", None),
+        lambda: ("k", f"k % 7 = {r.randint(-3, 6)}", None),
+        lambda: ("s, k", f"upper(s) = '{s_value(r).upper()}'", None),
+        lambda: ("k", f"k |=| {k_value(r)}", None),
+        lambda: ("k", f"k |<| {hi}", None),
+        lambda: ("a", f"a = '{a_value(r)}'", None),
+        lambda: ("a", f"a @> '{{{r.randint(1, 6)}}}' AND k BETWEEN {lo} AND {hi}", None),
+        lambda: ("k", f"k = {k_value(r)} AND s = '{s_value(r)}' AND j > {r.randint(0, 10)}", None),
+        lambda: ("k", f"k = {k_value(r)} OR u = {ulo} OR n = {n_value(r)} OR j = {r.randint(0, 10)}", None),
+        lambda: ("k", f"k = {k_value(r)} OR (s = '{s_value(r)}' AND a @> '{{{r.randint(1, 6)}}}')", None),
+        lambda: ("id", f"id BETWEEN {ulo - 30} AND {ulo}", None),
+    ])()
+
+
+def join_query(r):
+    """Whole queries: merge joins, aggregates, and such."""
+    return r.choice([
+        "SELECT a.id, b.id FROM t a JOIN t b ON a.k = b.u WHERE a.j < 5",
+        "SELECT a.id, b.id, a.k FROM t a JOIN t b ON a.k = b.k AND a.id < b.id WHERE a.k BETWEEN 3 AND 9",
+        "SELECT a.id, (SELECT count(*) FROM t b WHERE b.s = a.s AND b.k = a.k) FROM t a WHERE a.id < 20",
+        "SELECT min(k), max(k), min(u), max(u), count(k) FROM t",
+        "SELECT k, count(*), sum(id) FROM t GROUP BY k",
+        "SELECT s, k, count(*) FROM t GROUP BY s, k",
+        "SELECT DISTINCT s FROM t",
+        "SELECT count(*) FROM t WHERE k >= 0",
+        "SELECT id FROM t a WHERE EXISTS (SELECT FROM t b WHERE b.k = a.j)",
+    ])
