@@ -18,6 +18,7 @@
  */
 #include "inplace.h"
 
+#include "access/parallel.h"
 #include "table/rowcheck.h"
 #include "undo/delta.h"
 #include "undo/undo.h"
@@ -37,9 +38,24 @@ kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
 }
 
 /*
- * Make the row as it was before the change that the undo record describes.
+ * Can this process write undo?  Not a parallel worker, whose extents would be
+ * nobody's; nor VACUUM with parallel workers, which must not get an xid any
+ * more.  The undo worker will come by.
  */
-static void
+static bool
+may_write_undo(void)
+{
+	return !IsParallelWorker() &&
+		(!IsInParallelMode() ||
+		 TransactionIdIsValid(GetTopTransactionIdIfAny()));
+}
+
+/*
+ * Make the row as it was before the change that the undo record describes.
+ * False if that takes undo, for a lock that stays, and this is not the process
+ * to write it.
+ */
+static bool
 restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 				const RowCheck *rc, const UndoRecord *rec)
 {
@@ -88,6 +104,11 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 			inplace_header_lock_direct(old, locker, multi, mode);
 		else
 		{
+			if (!may_write_undo())
+			{
+				pfree(old);
+				return false;
+			}
 			undo_len = inplace_build_lock_undo(undo, rel, blk, off, &rec->old,
 											   locker);
 			UndoPrepareRestore(rel, undo_len, inplace_undo_newest(&oldrc), &ui);
@@ -109,6 +130,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 	if (undo_len > 0)
 		UndoRelease(&ui);
 	pfree(old);
+	return true;
 }
 
 bool
@@ -133,16 +155,18 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 		memset(&rc, 0, sizeof(rc));
 		rc.locked = inplace_get_lockers(rel, tup, blk, off, &rc.lockers);
 		rc.base = rc.lockers.base;
-		changed = true;
 
 		if (rc.base.t_infomask & (IP_FRESH | IP_SPECULATIVE))
 		{
 			kill_aborted_insert(rel, buffer, off);
+			changed = true;
 			break;
 		}
 		UndoWalkCheck(&guard, rel, HdrGetUndo(&rc.base), blk, off);
 		UndoFetch(rel, HdrGetUndo(&rc.base), blk, off, &rc.base, false, rec);
-		restore_version(rel, buffer, off, &rc, rec);
+		if (!restore_version(rel, buffer, off, &rc, rec))
+			break;
+		changed = true;
 	}
 
 	pfree(rec);
