@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Compares the output of one of PostgreSQL's own tests with what it should be.
+"""Compares the output of PostgreSQL's own tests with what it should be.
 
-Usage: compare.py RESULT REVIEWED ACTUAL EXPECTED...
+Usage: compare.py RESULTS EXPECTED REVIEWED ACTUAL [HEAP HEAP_VERDICTS] <NAMES
 
-EXPECTED are the files of which one must be matched (NAME.out, NAME_1.out, ...),
-REVIEWED is test/upstream/VERSION/SUITE/NAME.patch, which need not exist; if
-there are several possible outcomes the others are NAME_1.patch and so on, as
-PostgreSQL does it with its expected files.
+For each NAME of a test on standard input RESULTS/NAME.out must match one of
+EXPECTED/NAME.out, NAME_1.out, ...  REVIEWED/NAME.patch, which need not exist, is a
+reviewed difference; if there are several possible outcomes the others are
+NAME_1.patch and so on, as PostgreSQL does it with its expected files.
+
+HEAP are the results of the same tests with heap on the same server, and
+HEAP_VERDICTS what this program said of them: a test that differs here, and that
+heap does not pass either, is compared with what heap printed.
 
 The output is the same if every line is, white space aside (pg_regress compares
 with diff -w too), except that the rows of one result may come in another
@@ -21,11 +25,12 @@ compared, lines and their order are.  A patch must be needed: a test whose
 output is as expected does not pass if it has only patches (so that no patch
 outlives its cause), unless one of these is marked '# sometimes: REASON'.
 
-Prints same, order or patch, with exit status 0; or differs or obsolete, with
-exit status 1, after it has written the diff to the file ACTUAL.
+Prints for each test same, order or patch; or differs (the diff is then in
+ACTUAL/NAME.actual) or obsolete, and the exit status is 1 if there are such.
 """
 
 import glob
+import os
 import re
 import subprocess
 import sys
@@ -117,6 +122,11 @@ def diff(old, new):
     return ["@@" if line.startswith("@@ ") else line for line in lines]
 
 
+def variants(directory, name, suffix):
+    base = os.path.join(glob.escape(directory), glob.escape(name))
+    return sorted(glob.glob(base + suffix) + glob.glob(base + "_[0-9]" + suffix))
+
+
 def read_patch(name):
     lines = read(name)
     reason = [line for line in lines if line.startswith("#")]
@@ -126,32 +136,53 @@ def read_patch(name):
     return reason, body
 
 
-def main():
-    result_file, reviewed, actual = sys.argv[1:4]
-    result = read(result_file)
-    wanted = canonical(result)
-    patches = [read_patch(p) for p in
-               sorted(glob.glob(reviewed) + glob.glob(reviewed[:-6] + "_[0-9].patch"))]
+def verdict(result, wanted, expected_files, patches):
+    """same, order, patch, obsolete, or differs; and the smallest difference."""
     best = None
-    for name in sys.argv[4:]:
-        expected = read(name)
+    for expected_file in expected_files:
+        expected = read(expected_file)
         d = diff(canonical(expected), wanted)
         if not d:
             if patches and not any(r.startswith("# sometimes:") for p in patches for r in p[0]):
-                print("obsolete")
-                sys.exit(1)
+                return "obsolete", None
             strip = lambda lines: ["".join(line.split()) for line in lines]
-            print("same" if strip(expected) == strip(result) else "order")
-            return
+            return "same" if strip(expected) == strip(result) else "order", None
         if any(d == body for _, body in patches):
-            print("patch")
-            return
+            return "patch", None
         if best is None or len(d) < len(best):
             best = d
-    with open(actual, "w", encoding="utf-8", errors="surrogateescape") as f:
-        f.writelines(line + "\n" for line in best or ["(no expected output)"])
-    print("differs")
-    sys.exit(1)
+    return "differs", best
+
+
+def main():
+    results, expected, reviewed, actual = sys.argv[1:5]
+    heap = sys.argv[5] if len(sys.argv) > 5 else None
+    heap_failed = set()
+    if heap:
+        heap_failed = {line.split()[1] for line in read(sys.argv[6]) if line.startswith("differs ")}
+    bad = False
+    for name in sys.stdin.read().split():
+        result_file = os.path.join(results, name + ".out")
+        v, best = "differs", None
+        if os.path.exists(result_file):
+            result = read(result_file)
+            wanted = canonical(result)
+            patches = [read_patch(p) for p in variants(reviewed, name, ".patch")]
+            v, best = verdict(result, wanted, variants(expected, name, ".out"), patches)
+            if v == "differs" and name in heap_failed:
+                printed = variants(heap, name, ".out")
+                again, best_heap = verdict(result, wanted, printed, patches)
+                # A patch for the expected output need not be one for heap's.
+                v = "same" if again == "obsolete" else again
+                best = best_heap or best
+        if v == "differs":
+            os.makedirs(actual, exist_ok=True)
+            with open(os.path.join(actual, name + ".actual"), "w",
+                      encoding="utf-8", errors="surrogateescape") as f:
+                f.writelines(line + "\n" for line in best or ["(no output)"])
+        bad = bad or v in ("differs", "obsolete")
+        print(v, name, flush=True)
+    sys.exit(1 if bad else 0)
 
 
 main()
