@@ -97,11 +97,16 @@ BEGIN
                                   member.name, method);
         done := done + 1;
     END LOOP;
+
+    -- The indexes afterwards: built by the rewrite, in parallel, they are what
+    -- an index of the other method would be, so that only the catalogs change.
+    PERFORM inplace.set_index_method(i.relid, i.amname)
+    FROM inplace.convertible_indexes(rel, CASE method WHEN 'inplace' THEN 'inplace_btree' ELSE 'btree' END) i;
     RETURN done;
 END $$;
 
 COMMENT ON FUNCTION inplace.convert(regclass, text) IS
-'moves a table or materialized view, or all partitions of a partitioned table, to access method inplace, or back to heap, with everything that belongs to it; rewrites it under ACCESS EXCLUSIVE lock; returns the number of tables rewritten; owners only';
+'moves a table or materialized view, or all partitions of a partitioned table, to access method inplace, or back to heap, with everything that belongs to it, and its indexes to inplace_btree or back to btree, but those of constraints; rewrites it under ACCESS EXCLUSIVE lock; returns the number of tables rewritten; owners only';
 
 -- A table and, if it is partitioned, all below it but foreign tables.
 CREATE FUNCTION inplace.convertible_members(
@@ -130,6 +135,48 @@ ORDER BY t.level, c.oid
 $$;
 
 COMMENT ON FUNCTION inplace.convertible_members(regclass) IS
+'part of inplace.convert';
+
+-- The indexes of a table, and of all below it, that can get the method, whole
+-- trees of partitioned indexes or none of a tree.  (As C sees it in
+-- set_index_method; up to PostgreSQL 17 unique ones cannot.)
+CREATE FUNCTION inplace.convertible_indexes(
+    rel regclass,
+    method name,
+    OUT relid regclass,
+    OUT amname name)
+RETURNS SETOF record
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+WITH indexes AS (
+    SELECT i.indexrelid, coalesce(pg_partition_root(i.indexrelid), i.indexrelid)::oid AS root,
+           a.amname = CASE method WHEN 'btree' THEN 'inplace_btree' ELSE 'btree' END
+           AND NOT i.indisprimary AND NOT i.indisexclusion
+           AND NOT EXISTS (SELECT FROM pg_constraint k
+                           WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+           AND (NOT i.indisunique OR method = 'btree'
+                OR current_setting('server_version_num')::integer >= 180000)
+           AND NOT EXISTS (SELECT FROM unnest(i.indclass::oid[]) k(oid)
+                                JOIN pg_opclass c ON c.oid = k.oid
+                           WHERE NOT EXISTS (SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod
+                                             WHERE m.amname = method
+                                               AND o.opcname = c.opcname
+                                               AND o.opcnamespace = c.opcnamespace
+                                               AND o.opcintype = c.opcintype)) AS can
+    FROM inplace.convertible_members(rel) t
+         JOIN pg_index i ON i.indrelid = t.relid
+         JOIN pg_class c ON c.oid = i.indexrelid
+         JOIN pg_am a ON a.oid = c.relam
+)
+SELECT i.indexrelid, method
+FROM indexes i
+WHERE EXISTS (SELECT FROM indexes r WHERE r.indexrelid = i.root)
+  AND NOT EXISTS (SELECT FROM indexes r WHERE r.root = i.root AND NOT r.can)
+ORDER BY i.indexrelid
+$$;
+
+COMMENT ON FUNCTION inplace.convertible_indexes(regclass, name) IS
 'part of inplace.convert';
 
 CREATE FUNCTION inplace.advise(

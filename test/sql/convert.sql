@@ -36,7 +36,8 @@ UPDATE cv.t SET n = n + 1 WHERE id % 3 = 0;
 DELETE FROM cv.t WHERE id % 7 = 0;
 ANALYZE cv.t;
 
--- All that the catalogs say about the table and its indexes, but for the files.
+-- All that the catalogs say about the table and its indexes, but for the files
+-- and access methods.
 CREATE FUNCTION cv.all_of(rel regclass) RETURNS SETOF text LANGUAGE sql AS $$
 WITH rels AS (
     SELECT rel::oid AS oid UNION SELECT indexrelid FROM pg_index WHERE indrelid = rel
@@ -44,7 +45,7 @@ WITH rels AS (
 SELECT 'class ' || (to_jsonb(c) - '{relfilenode,relam,relfrozenxid,relminmxid,relpages,reltuples,relallvisible,relallfrozen,reltoastrelid}'::text[])::text
 FROM pg_class c WHERE oid IN (SELECT oid FROM rels)
 UNION ALL SELECT 'attribute ' || to_jsonb(a)::text FROM pg_attribute a WHERE attrelid IN (SELECT oid FROM rels)
-UNION ALL SELECT 'index ' || pg_get_indexdef(indexrelid) || (to_jsonb(i) - 'indcheckxmin')::text FROM pg_index i WHERE indrelid = rel
+UNION ALL SELECT 'index ' || replace(pg_get_indexdef(indexrelid), ' USING inplace_btree ', ' USING btree ') || (to_jsonb(i) - '{indcheckxmin,indclass}'::text[])::text FROM pg_index i WHERE indrelid = rel
 UNION ALL SELECT 'constraint ' || to_jsonb(k)::text FROM pg_constraint k WHERE conrelid = rel OR confrelid = rel
 UNION ALL SELECT 'trigger ' || to_jsonb(g)::text FROM pg_trigger g WHERE tgrelid = rel
 UNION ALL SELECT 'policy ' || to_jsonb(p)::text FROM pg_policy p WHERE polrelid = rel
@@ -54,7 +55,7 @@ UNION ALL SELECT 'column statistics ' || to_jsonb(s)::text FROM pg_stats s WHERE
 UNION ALL SELECT 'comment ' || to_jsonb(d)::text FROM pg_description d WHERE objoid IN (SELECT oid FROM rels) AND classoid = 'pg_class'::regclass
 UNION ALL SELECT 'dependency ' || to_jsonb(d)::text FROM pg_depend d
     WHERE (objid IN (SELECT oid FROM rels) OR refobjid IN (SELECT oid FROM rels))
-      AND NOT (refclassid = 'pg_am'::regclass) AND classid <> 'pg_type'::regclass
+      AND refclassid NOT IN ('pg_am'::regclass, 'pg_opclass'::regclass) AND classid <> 'pg_type'::regclass
       AND NOT (classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_class WHERE oid = objid AND relkind = 't'))
 $$;
 CREATE TABLE cv.before_catalog AS SELECT * FROM cv.all_of('cv.t') AS x;
@@ -66,16 +67,56 @@ CREATE FUNCTION cv.compare() RETURNS TABLE (what text, difference text) LANGUAGE
     UNION ALL SELECT 'row new', x::text FROM (TABLE cv.t EXCEPT ALL TABLE cv.before_rows) x
 $$;
 SELECT count(*) > 60 AS many FROM cv.before_catalog;
+-- a unique index is moved from PostgreSQL 18 on
+CREATE VIEW cv.methods AS
+SELECT i.indrelid::regclass AS on_table, i.indexrelid::regclass AS index,
+       CASE WHEN i.indisunique AND c.oid IS NULL AND current_setting('server_version_num')::int < 180000 AND a.amname = 'btree'
+            THEN CASE ta.amname WHEN 'heap' THEN 'btree' ELSE 'inplace_btree' END
+            ELSE a.amname END AS method,
+       c.contype
+FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am a ON a.oid = x.relam
+     JOIN pg_class t ON t.oid = i.indrelid LEFT JOIN pg_am ta ON ta.oid = t.relam
+     LEFT JOIN pg_constraint c ON c.conindid = i.indexrelid AND c.contype IN ('p', 'u', 'x')
+WHERE x.relnamespace = 'cv'::regnamespace;
 
 SELECT inplace.convert('cv.t');
 SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = 'cv.t'::regclass;
 SELECT * FROM cv.compare();
+SELECT * FROM cv.methods WHERE on_table = 'cv.t'::regclass ORDER BY 2;
 SELECT * FROM inplace.check('cv.t');
+SET enable_seqscan = off;
+SELECT count(*) FROM cv.t WHERE code = 'c5';
+SELECT count(*) FROM cv.t WHERE lower(code || ' USING btree ') = 'c5 using btree ' AND n > 3;
+RESET enable_seqscan;
 -- nothing to do
 SELECT inplace.convert('cv.t', 'inplace');
+UPDATE cv.t SET code = 'c' || (id % 50 + 1) WHERE id % 5 = 0;
+UPDATE cv.before_rows b SET code = t.code FROM cv.t WHERE t.id = b.id;
 SELECT inplace.convert('cv.t', 'heap');
 SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = 'cv.t'::regclass;
 SELECT * FROM cv.compare();
+SELECT * FROM cv.methods WHERE on_table = 'cv.t'::regclass ORDER BY 2;
+SET enable_seqscan = off;
+SELECT count(*) FROM cv.t WHERE code = 'c6';
+RESET enable_seqscan;
+-- indexes of a table that is there already: in its own transaction, and after a rollback
+ALTER TABLE cv.t SET ACCESS METHOD inplace;
+BEGIN;
+SELECT inplace.convert('cv.t');
+SAVEPOINT s;
+SELECT inplace.convert('cv.t', 'heap');
+ROLLBACK TO s;
+SELECT count(DISTINCT method) FROM cv.methods WHERE on_table = 'cv.t'::regclass AND contype IS NULL;
+UPDATE cv.t SET code = 'c7' WHERE id = 5;
+SET LOCAL enable_seqscan = off;
+SELECT count(*) FROM cv.t WHERE code = 'c7' AND id = 5;
+SELECT * FROM inplace.check('cv.t');
+ROLLBACK;
+UPDATE cv.t SET code = 'c7' WHERE id = 10;
+SELECT * FROM inplace.check('cv.t');
+SELECT index, method FROM cv.methods WHERE on_table = 'cv.t'::regclass AND index IN ('cv.t_expr'::regclass, 'cv.t_pattern'::regclass) ORDER BY 1;
+UPDATE cv.before_rows b SET code = t.code FROM cv.t WHERE t.id = b.id;
+SELECT inplace.convert('cv.t', 'heap');
 
 -- the table that a foreign key refers to by a plain unique index
 SELECT inplace.convert('cv.parent');
@@ -96,13 +137,22 @@ CREATE TABLE cv.part_1 PARTITION OF cv.part FOR VALUES FROM (0) TO (10);
 CREATE TABLE cv.part_2 PARTITION OF cv.part FOR VALUES FROM (10) TO (20) PARTITION BY LIST (b);
 CREATE TABLE cv."part 2 1" PARTITION OF cv.part_2 FOR VALUES IN (1);
 CREATE TABLE cv.part_2_2 PARTITION OF cv.part_2 FOR VALUES IN (2) USING inplace;
+SET inplace.default_index_method = btree;
 CREATE INDEX part_b ON cv.part (b);
 INSERT INTO cv.part SELECT g % 20, 1 + g % 2 FROM generate_series(1, 100) g;
+CREATE INDEX part_own ON cv."part 2 1" (a);
+RESET inplace.default_index_method;
+-- of one partition, but for what is part of a partitioned index
+SELECT inplace.convert('cv."part 2 1"');
+SELECT index, method FROM cv.methods WHERE on_table = 'cv."part 2 1"'::regclass ORDER BY 1;
+SELECT inplace.convert('cv."part 2 1"', 'heap');
 SELECT inplace.convert('cv.part');
+SELECT index, method FROM cv.methods WHERE on_table::text LIKE '%part%' ORDER BY 1;
 SELECT t.relid, a.amname FROM pg_partition_tree('cv.part') t JOIN pg_class c ON c.oid = t.relid LEFT JOIN pg_am a ON a.oid = c.relam WHERE t.isleaf ORDER BY 1;
 SELECT a, b, count(*) FROM cv.part WHERE b = 2 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 3;
 SELECT inplace.convert('cv.part');
 SELECT inplace.convert('cv.part', 'heap');
+SELECT index, method FROM cv.methods WHERE on_table::text LIKE '%part%' ORDER BY 1;
 
 -- materialized views, temporary and unlogged tables
 CREATE MATERIALIZED VIEW cv."M v" AS SELECT id, n FROM cv.t;
