@@ -39,11 +39,23 @@ LINES = {
 FROZEN = {"c": (">=", 0.5), "h": (">=", 0.85), "i": ("<=", 0.05)}
 
 
+def vacuum_io(db: Database) -> tuple[float, float]:
+    """What VACUUM has done on the server so far; nothing is known up to PostgreSQL 15."""
+    if not db.value("SELECT to_regclass('pg_stat_io') IS NOT NULL"):
+        return 0.0, 0.0
+    db.run("SELECT pg_stat_force_next_flush()")
+    got = [db.value(f"SELECT coalesce(sum({what}), 0)::float8 FROM pg_stat_io WHERE context = 'vacuum'")
+           for what in ("coalesce(hits, 0) + coalesce(reads, 0)", "coalesce(reads, 0) + coalesce(writes, 0)")]
+    return got[0], got[1]
+
+
 class Freeze(Workload):
     metrics = {
         "frozen": ("share of pages all-frozen", "", None),
         "early_unsets": ("early unsets of the heuristic, per page set all-visible", "", "lower"),
         "page_freezes": ("times that VACUUM froze a page, per page set all-visible", "", None),
+        "vacuum_buffers": ("buffers that VACUUM accessed, per page of the table", "", None),
+        "vacuum_io": ("blocks that VACUUM read and wrote, per page of the table", "", "lower"),
         "vain": ("... and the page was changed before the target duration", "", "lower"),
     }
     max_rounds = 3
@@ -74,12 +86,16 @@ class Freeze(Workload):
 
     def run(self, db: Database, p: Params) -> Measured:
         seconds = self.seconds(p)
+        before = vacuum_io(db)
         with Beside(db, repeat("VACUUM work", seconds / 10)):
             measured = drive(db, p, seconds, script=SCRIPTS[self.letter])
         db.run("VACUUM work")
         frozen = db.value("SELECT all_frozen FROM pg_visibility_map_summary('work')")
         pages = db.value("SELECT pg_relation_size('work') / 8192")
         measured.metrics["frozen"] = frozen / max(1, pages)
+        after = vacuum_io(db)
+        for metric, x, y in zip(("vacuum_buffers", "vacuum_io"), before, after):
+            measured.metrics[metric] = (y - x) / max(1, pages)
         if db.value("SELECT to_regclass('inplace.stat_freeze') IS NOT NULL"):
             for metric, column in (("early_unsets", "early_unsets"), ("page_freezes", "pages_frozen"),
                                    ("vain", "early_frozen_unsets")):

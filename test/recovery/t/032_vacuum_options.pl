@@ -139,6 +139,19 @@ my $all = vacuum('i', 'DISABLE_PAGE_SKIPPING');
 like($all, qr/aggressively vacuuming/, 'DISABLE_PAGE_SKIPPING is aggressive');
 like(report($all, 'i'), qr/scanned \(100\.00%/, '... and reads all');
 
+# Pages that are all-visible, but not frozen, are read for that.
+SKIP:
+{
+	skip 'a setting of 18', 4 if $pg < 18;
+	make(20000);
+	vacuum('i', undef, 'SET inplace.adaptive_freezing = off');
+	is(number(vacuum('i', undef, 'SET vacuum_max_eager_freeze_failure_rate = 0'), 'i', qr/(\d+) eagerly scanned/), 0,
+		'vacuum_max_eager_freeze_failure_rate = 0');
+	is(one($node, q{SELECT all_frozen_sets FROM inplace.stat_freeze WHERE relname = 'i'}), '1', 'only the last page is frozen, which is always read');
+	cmp_ok(number(vacuum('i'), 'i', qr/(\d+) eagerly scanned/), '>', 100, 'by default pages are read');
+	is(one($node, q{SELECT sum(all_frozen) = sum(pages) FROM inplace.visibility_summary('i')}), 't', 'and frozen');
+}
+
 # SKIP_LOCKED.
 my $locker = psql_session($node);
 $locker->query_safe('BEGIN; LOCK TABLE i');
