@@ -113,6 +113,13 @@ AS 'MODULE_PATHNAME', 'inplace_undo_size';
 COMMENT ON FUNCTION inplace.undo_size() IS
 'bytes of the undo files of this database, and of this session''s temporary undo';
 
+CREATE FUNCTION inplace.undo_records_read() RETURNS bigint
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'inplace_undo_records_read';
+
+COMMENT ON FUNCTION inplace.undo_records_read() IS
+'undo records that this session has read since it began, its parallel workers not counted';
+
 CREATE VIEW inplace.undo_holders AS
 WITH holders AS (
     -- A session's own query does not count unless it is part of a transaction

@@ -397,10 +397,13 @@ check_chain(CheckState *state, BlockNumber block, OffsetNumber off,
 			InplaceTupleHeader *version, Size *version_len, bool *seen)
 {
 	InsightWalk *walk = &state->walk;
+	InsightLink *links = NULL;
+	TransactionId newer_xid = InvalidTransactionId;
 	bool		decided = false;
 	bool		ok = true;
 
 	*seen = false;
+	*version = NULL;
 	for (;;)
 	{
 		const char *problem = NULL;
@@ -444,10 +447,13 @@ check_chain(CheckState *state, BlockNumber block, OffsetNumber off,
 		if (walk->status == INSIGHT_XID_UNKNOWN && walk->version > 0 && !decided)
 			problem = psprintf("version %d is by transaction %u, whose fate cannot be known any more",
 							   walk->version, walk->tuple->t_xid);
+		else if ((problem = InsightCheckLinks(&links, walk, newer_xid)) != NULL)
+			;
 		else if (walk->undo_state == INSIGHT_UNDO_UNNEEDED)
-			break;
+			problem = InsightCheckLinksEnd(links);
 		else if (walk->undo_state == INSIGHT_UNDO_NONE)
 		{
+			problem = InsightCheckLinksEnd(links);
 			if (HdrHasUndo(walk->tuple) && undo_needed(walk, state->snapshot))
 				problem = psprintf("version %d by transaction %u has no undo pointer, yet not everybody sees it",
 								   walk->version, walk->tuple->t_xid);
@@ -466,6 +472,7 @@ check_chain(CheckState *state, BlockNumber block, OffsetNumber off,
 			problem = check_record(state, &walk->rec, walk->undo);
 			if (problem == NULL)
 			{
+				newer_xid = walk->tuple->t_xid;
 				if (InsightWalkBack(walk))
 					continue;
 				problem = walk->problem;

@@ -129,6 +129,18 @@ extern void InsightWalkBegin(InsightWalk *walk, Relation rel,
 							 Size len);
 extern bool InsightWalkBack(InsightWalk *walk);
 
+/*
+ * links.c: call with each version of a walk and the xid that replaced it,
+ * then at the end of the chain.  *links is NULL at first.  NULL, or what is
+ * wrong.
+ */
+typedef struct InsightLink InsightLink;
+
+extern const char *InsightCheckLinks(InsightLink **links,
+									 const InsightWalk *walk,
+									 TransactionId newer_xid);
+extern const char *InsightCheckLinksEnd(const InsightLink *links);
+
 /* names of lock modes, and an undo pointer as 'block/offset' */
 extern const char *InsightLockModeName(LockTupleMode mode);
 extern char *InsightUndoText(UndoPtr ptr);

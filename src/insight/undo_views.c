@@ -15,6 +15,7 @@
 
 PG_FUNCTION_INFO_V1(inplace_undo_stats);
 PG_FUNCTION_INFO_V1(inplace_undo_size);
+PG_FUNCTION_INFO_V1(inplace_undo_records_read);
 PG_FUNCTION_INFO_V1(inplace_require_preload);
 
 typedef struct SpaceSummary
@@ -138,6 +139,12 @@ inplace_undo_size(PG_FUNCTION_ARGS)
 {
 	InplaceRequirePreload();
 	PG_RETURN_INT64(UndoSizeBytes());
+}
+
+Datum
+inplace_undo_records_read(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64((int64) UndoRecordsRead);
 }
 
 /*

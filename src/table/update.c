@@ -248,6 +248,12 @@ update_in_place(UpdateState *us)
 		hdr->t_natts == us->rc.base.t_natts &&
 		inplace_removable_here(rel, &us->rc.base, us->rc.status))
 		nothing_older = us->conflict = true;
+
+	/* older versions pile up: from time to time a way round them */
+	if (!nothing_older && us->rc.status == XID_COMMITTED)
+		UndoLinkPut(rel, us->blk, us->off, tup,
+					inplace_tuple_len(tup, item_len(us)), hdr, &us->rc.base);
+
 	payload_len = delta_encode(&us->diff.edits, true, oldimg, newimg, us->payload);
 	change_len = UndoBuild(us->undo, UNDO_UPDATE, us->xid, us->cid,
 						   LocatorSpc(RelLocator(rel)),

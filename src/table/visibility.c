@@ -151,13 +151,66 @@ walk_start(VersionWalk *w, Relation rel, BlockNumber blk, OffsetNumber off,
 }
 
 /*
- * Go to the version before; false if there is none (or, with missing_ok, if
- * its undo is gone).
+ * Apply the delta of the record that we are led to.
  */
-static bool
-walk_back(VersionWalk *w, bool missing_ok)
+static void
+walk_apply(VersionWalk *w, const char *delta, Size delta_len,
+		   const InplaceTupleHeaderData *old)
 {
 	RowVersion *v = w->version;
+	char	   *dst = v->space[w->area].data;
+	int			len;
+
+	len = delta_apply(delta, delta_len,
+					  (char *) v->tuple + SizeOfInplaceTupleHeader,
+					  v->len - SizeOfInplaceTupleHeader,
+					  dst + SizeOfInplaceTupleHeader,
+					  BLCKSZ - SizeOfInplaceTupleHeader);
+	if (len < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("undo record %u/%u does not fit row (%u,%u) of relation \"%s\"",
+						UndoPtrBlock(HdrGetUndo(&w->hdr)),
+						UndoPtrOffset(HdrGetUndo(&w->hdr)),
+						w->blk, w->off, RelationGetRelationName(w->rel))));
+	memcpy(dst, old, SizeOfInplaceTupleHeader);
+	v->tuple = (InplaceTupleHeader) dst;
+	v->len = len + SizeOfInplaceTupleHeader;
+	v->owned = true;
+	w->area = 1 - w->area;
+}
+
+/*
+ * Take the link in w->rec if the snapshot sees none of the versions that it
+ * passes over.  The argument is in undo/link.c.
+ */
+static bool
+walk_link(VersionWalk *w, Snapshot snapshot)
+{
+	UndoLink	link;
+	Size		len;
+	const char *delta = UndoGetLink(&w->rec, &link, &len);
+
+	if (!XidInMVCCSnapshot(link.ul_newer_xid, snapshot))
+		return false;
+
+	/* entries left behind by the versions in between, as UndoParse has it */
+	link.ul_hdr.t_infomask |= w->hdr.t_infomask & IP_STALE;
+	walk_apply(w, delta, len, &link.ul_hdr);
+	w->newer_xid = link.ul_newer_xid;
+	w->newer_cid = link.ul_newer_cid;
+	w->hdr = link.ul_hdr;
+	return true;
+}
+
+/*
+ * Go to the version before; false if there is none (or, with missing_ok, if
+ * its undo is gone).  With a snapshot, which does not see the version we are
+ * at, versions that it does not see either may be passed over.
+ */
+static bool
+walk_back(VersionWalk *w, bool missing_ok, Snapshot snapshot)
+{
 	TransactionId xid = w->hdr.t_xid;
 	bool		aborted = (w->hdr.t_infomask & IP_ABORTED) != 0;
 
@@ -166,40 +219,24 @@ walk_back(VersionWalk *w, bool missing_ok)
 		if (!HdrHasUndo(&w->hdr) && !(w->hdr.t_infomask & IP_LOCK_INDIRECT))
 			return false;
 		UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(&w->hdr), w->blk, w->off);
-		if (!UndoFetch(w->rel, HdrGetUndo(&w->hdr), w->blk, w->off, &w->hdr,
-					   missing_ok, &w->rec))
+		if (!UndoFetchRecord(w->rel, HdrGetUndo(&w->hdr), w->blk, w->off,
+							 &w->hdr, missing_ok, &w->rec))
 			return false;
-		if (w->rec.hdr.ur_type != UNDO_LOCK)
+		if (w->rec.hdr.ur_type == UNDO_LINK)
+		{
+			if (snapshot && walk_link(w, snapshot))
+				return true;
+		}
+		else if (w->rec.hdr.ur_type != UNDO_LOCK)
 			break;
-		/* below the lock is the same version */
+		/* below the lock or the link is the same version */
 		w->hdr = w->rec.old;
 		if (!HdrHasUndo(&w->hdr))
 			return false;
 	}
 
 	if (w->rec.hdr.ur_type == UNDO_UPDATE)
-	{
-		char	   *dst = v->space[w->area].data;
-		int			len;
-
-		len = delta_apply(w->rec.payload, w->rec.payload_len,
-						  (char *) v->tuple + SizeOfInplaceTupleHeader,
-						  v->len - SizeOfInplaceTupleHeader,
-						  dst + SizeOfInplaceTupleHeader,
-						  BLCKSZ - SizeOfInplaceTupleHeader);
-		if (len < 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("undo record %u/%u does not fit row (%u,%u) of relation \"%s\"",
-							UndoPtrBlock(HdrGetUndo(&w->hdr)),
-							UndoPtrOffset(HdrGetUndo(&w->hdr)),
-							w->blk, w->off, RelationGetRelationName(w->rel))));
-		memcpy(dst, &w->rec.old, SizeOfInplaceTupleHeader);
-		v->tuple = (InplaceTupleHeader) dst;
-		v->len = len + SizeOfInplaceTupleHeader;
-		v->owned = true;
-		w->area = 1 - w->area;
-	}
+		walk_apply(w, w->rec.payload, w->rec.payload_len, &w->rec.old);
 
 	if (!aborted)
 	{
@@ -327,7 +364,7 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 		}
 		if (serializable && !(w.hdr.t_infomask & IP_ABORTED))
 			CheckForSerializableConflictOut(rel, w.hdr.t_xid, snapshot);
-		if (!walk_back(&w, false))
+		if (!walk_back(&w, false, serializable ? NULL : snapshot))
 			return false;
 		first = false;
 	}
@@ -352,7 +389,7 @@ fetch_self(VersionWalk *w, Buffer buffer)
 				w->hdr.t_infomask |= IP_ABORTED;
 				break;
 		}
-		if (!walk_back(w, false))
+		if (!walk_back(w, false, NULL))
 			return false;
 	}
 }
@@ -409,7 +446,7 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 				w->hdr.t_infomask |= IP_ABORTED;
 				break;
 		}
-		if (!walk_back(w, false))
+		if (!walk_back(w, false, NULL))
 		{
 			/* an insert of the same transaction under a lock record */
 			if (found_busy)
@@ -532,7 +569,7 @@ inplace_fetch_tagged(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 			w.hdr.t_infomask |= IP_ABORTED;
 
 		/* undo of what others committed may be gone: missing_ok */
-		if (!walk_back(&w, status == XID_COMMITTED))
+		if (!walk_back(&w, status == XID_COMMITTED, NULL))
 			return false;
 	}
 }

@@ -14,6 +14,11 @@
 
 #include "undo/undo.h"
 
+/* no version has more links than there are levels */
+#define MAX_LINKS	(UNDO_LINK_MAX_LEVEL + 1)
+
+uint64		UndoRecordsRead = 0;
+
 void
 UndoPageInit(Page page)
 {
@@ -133,7 +138,7 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 		sizeof(TransactionId) : SizeOfInplaceTupleHeader;
 	if (rec->hdr.ur_len > maxlen ||
 		rec->hdr.ur_len < SizeOfUndoRecordHeader + oldlen ||
-		rec->hdr.ur_type < UNDO_UPDATE || rec->hdr.ur_type > UNDO_LOCK ||
+		rec->hdr.ur_type < UNDO_UPDATE || rec->hdr.ur_type > UNDO_LINK ||
 		(rec->hdr.ur_flags & ~UR_VALID_BITS) != 0)
 		return false;
 
@@ -173,6 +178,10 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 			return rec->payload_len == sizeof(BlockNumber) + sizeof(OffsetNumber);
 		case UNDO_LOCK:
 			return rec->payload_len == sizeof(uint32);
+		case UNDO_LINK:
+			return rec->payload_len >= SizeOfUndoLink &&
+				HdrHasUndo(&rec->old) &&
+				!(rec->old.t_infomask & IP_LOCK_BITS);
 		default:
 			return true;
 	}
@@ -195,10 +204,17 @@ UndoReportCircle(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off)
 	report_bad_undo(rel, ptr, block, off, "leads back to itself");
 }
 
+/* is the record one of the version it was read for, not of the change? */
+static bool
+same_version(const UndoRecord *rec)
+{
+	return rec->hdr.ur_type == UNDO_LOCK || rec->hdr.ur_type == UNDO_LINK;
+}
+
 bool
-UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
-		  const InplaceTupleHeaderData *newer, bool missing_ok,
-		  UndoRecord *rec)
+UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
+				OffsetNumber off, const InplaceTupleHeaderData *newer,
+				bool missing_ok, UndoRecord *rec)
 {
 	Buffer		buffer;
 	Page		page;
@@ -213,6 +229,7 @@ UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
 		report_bad_undo(rel, ptr, block, off, "is not possible");
 	}
 
+	UndoRecordsRead++;
 	buffer = UndoReadBuffer(rel, ptr, missing_ok);
 	if (!BufferIsValid(buffer))
 	{
@@ -233,7 +250,7 @@ UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
 	else if (rec->hdr.ur_block != block || rec->hdr.ur_off != off)
 		problem = "belongs to another row";
 	else if (newer &&
-			 (rec->hdr.ur_type == UNDO_LOCK ?
+			 (same_version(rec) ?
 			  rec->old.t_xid != newer->t_xid :
 			  rec->hdr.ur_xid != newer->t_xid))
 		problem = "belongs to another transaction";
@@ -247,4 +264,26 @@ UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
 		report_bad_undo(rel, ptr, block, off, problem);
 	}
 	return true;
+}
+
+bool
+UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
+		  const InplaceTupleHeaderData *newer, bool missing_ok,
+		  UndoRecord *rec)
+{
+	InplaceTupleHeaderData hdr;
+
+	for (int i = 0; i <= MAX_LINKS; i++)
+	{
+		if (!UndoFetchRecord(rel, ptr, block, off, newer, missing_ok, rec))
+			return false;
+		if (rec->hdr.ur_type != UNDO_LINK)
+			return true;
+		hdr = rec->old;
+		newer = &hdr;
+		ptr = HdrGetUndo(&hdr);
+	}
+	if (!missing_ok)
+		report_bad_undo(rel, ptr, block, off, "is behind too many links");
+	return false;
 }

@@ -41,7 +41,8 @@ typedef enum UndoRecordType
 	UNDO_UPDATE = 1,			/* in-place update: delta back to the old row */
 	UNDO_DELETE,				/* delete: the row is still on the page */
 	UNDO_MOVE,					/* delete by an update; payload: new TID */
-	UNDO_LOCK					/* row lock; payload: UndoLockPayload */
+	UNDO_LOCK,					/* row lock; payload: its xid or multixact */
+	UNDO_LINK					/* a way round older versions: UndoLink */
 } UndoRecordType;
 
 /* ur_flags */
@@ -80,6 +81,10 @@ typedef struct UndoRecordHeader
  *	UNDO_LOCK	 uint32 xid or multixact; the new header's IP_LOCK_MULTI says
  *				 which.  Here ur_xid is the backend's own xid, and the old
  *				 header never has lock bits: locks do not stack.
+ *	UNDO_LINK	 UndoLink, then a backward delta, to the end of the record.
+ *				 ur_xid is the backend's own xid; the old header is that of
+ *				 the version itself, and leads on to the version before, or
+ *				 to the next of several links.
  */
 typedef struct UndoRecord
 {
@@ -89,6 +94,25 @@ typedef struct UndoRecord
 	Size		payload_len;
 	char		data[BLCKSZ];
 } UndoRecord;
+
+/*
+ * A link stands between a version and the record of the change that made it,
+ * and leads to a version further back; see link.c, also for who may follow
+ * it.  ul_level and ul_seq tell which (only for who puts the next links).
+ */
+typedef struct UndoLink
+{
+	uint32		ul_seq;			/* number of the version with this link among
+								 * those of the row that have links, from 1 */
+	uint8		ul_level;		/* leads to that with ul_seq less 4^ul_level */
+	TransactionId ul_newer_xid; /* who replaced the version it leads to */
+	CommandId	ul_newer_cid;	/* and in which command */
+	InplaceTupleHeaderData ul_hdr;	/* header of the version it leads to */
+} pg_attribute_packed() UndoLink;
+
+#define SizeOfUndoLink			sizeof(UndoLink)	/* 28 */
+#define UNDO_LINK_MAX_LEVEL		15
+#define UndoLinkSpan(level)		((uint32) 1 << (2 * (level)))
 
 #define UNDO_MAX_RECORD \
 	(BLCKSZ - SizeOfPageHeaderData - MAXALIGN(sizeof(UndoPageSpecial)))
@@ -165,6 +189,27 @@ extern bool UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block,
 					  bool missing_ok, UndoRecord *rec);
 
 /*
+ * The same, but links are told: UndoFetch passes over them, for they change
+ * nothing about what comes next.
+ */
+extern bool UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
+							OffsetNumber off,
+							const InplaceTupleHeaderData *newer,
+							bool missing_ok, UndoRecord *rec);
+
+/* records that this process has read so far */
+extern uint64 UndoRecordsRead;
+
+/* the link of an UNDO_LINK record, and its delta */
+static inline const char *
+UndoGetLink(const UndoRecord *rec, UndoLink *link, Size *delta_len)
+{
+	memcpy(link, rec->payload, SizeOfUndoLink);
+	*delta_len = rec->payload_len - SizeOfUndoLink;
+	return rec->payload + SizeOfUndoLink;
+}
+
+/*
  * Guard of a walk along undo pointers against damage that makes them a circle
  * (Brent's algorithm): call with each pointer; ereports at the latest after
  * twice round.
@@ -221,6 +266,20 @@ extern bool UndoStandbysKnow(Relation rel, TransactionId xid);
 
 /* bytes now allocated (file size) and in use by extents, of this database */
 extern int64 UndoSizeBytes(void);
+
+/*
+ * link.c: links past older versions.
+ *
+ * UndoLinkPut: the row tup (len bytes without padding), on an exclusively locked
+ * page, is about to be replaced by one with header newer (xid and tag).  base
+ * is its own header without lock, by a committed transaction, with older
+ * versions that somebody may need.  If it is time for it, puts links under it, to
+ * which base leads afterwards.
+ */
+extern void UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
+						InplaceTupleHeader tup, Size len,
+						const InplaceTupleHeaderData *newer,
+						InplaceTupleHeader base);
 
 /* worker.c */
 extern void UndoWorkerRegister(void);	/* at preload: the launcher */
