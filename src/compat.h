@@ -232,6 +232,9 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 /* up to 17 ON CONFLICT wants every unique index of the table to be btree */
 #define UNIQUE_INDEX_OF_ANY_METHOD	(PG_VERSION_NUM >= 180000)
 
+/* up to 17 the executor wants an index for row comparisons to say btree */
+#define ROW_COMPARISON_ON_ANY_METHOD	(PG_VERSION_NUM >= 180000)
+
 /* a plain REINDEX of one index; it was told the statement from 17 on */
 #if PG_VERSION_NUM >= 170000
 #define ReindexIndex(indexid, persistence) \

@@ -533,6 +533,7 @@ _PG_init(void)
 	DefineSettings();
 	InstallHooks();
 	InplaceReturningInit();
+	inplace_planner_init();
 	FreezeForgetInit();
 	FreezeOptionsInit();
 	InplaceRmgrRegister();

@@ -24,6 +24,9 @@ extern bool inplace_restoring_dump(void);
 extern IndexStmt *inplace_index_stmt(IndexStmt *stmt, const char *query);
 extern void inplace_before_alter_table(AlterTableStmt *stmt);
 
+/* planner.c */
+extern void inplace_planner_init(void);
+
 /* index_method.c */
 extern Oid	inplace_btree_am(void);
 extern bool inplace_index_can_have_method(Oid indexid, Oid am);

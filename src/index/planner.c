@@ -1,0 +1,128 @@
+/*-------------------------------------------------------------------------
+ *
+ * planner.c
+ *	  The planner treats inplace_btree indexes as the btree indexes that they are.
+ *
+ * Some of what it does with an index depends on whether the index says btree:
+ * row comparisons as conditions, looking up the largest and smallest value in an
+ * index instead of trusting the histogram, the height of the tree, telling early which join clauses
+ * cannot match.  So what the planner is told about the index says that, and
+ * names btree's operator families, of which those of the index are copies; the
+ * index itself, which the executor opens, is what it is.
+ *
+ * Up to PostgreSQL 17 the executor refuses a row comparison on an index that is
+ * not btree.  There the indexes are left alone in queries that have any.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_opfamily.h"
+#include "index/ddl.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/plancat.h"
+#include "utils/syscache.h"
+
+static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+
+static Oid
+btree_family_of(Oid family)
+{
+	HeapTuple	tuple = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(family));
+	Form_pg_opfamily form;
+	Oid			result;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	form = (Form_pg_opfamily) GETSTRUCT(tuple);
+	result = GetSysCacheOid3(OPFAMILYAMNAMENSP, Anum_pg_opfamily_oid,
+							 ObjectIdGetDatum(BTREE_AM_OID),
+							 NameGetDatum(&form->opfname),
+							 ObjectIdGetDatum(form->opfnamespace));
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* the planner has the index locked */
+static int
+tree_height(Oid indexid)
+{
+	Relation	index = index_open(indexid, NoLock);
+	int			height = -1;
+
+	if (index->rd_rel->relkind == RELKIND_INDEX)
+		height = _bt_getrootheight(index);
+	index_close(index, NoLock);
+	return height;
+}
+
+static void
+tell_as_btree(IndexOptInfo *index)
+{
+	Oid		   *families = palloc(sizeof(Oid) * index->nkeycolumns);
+
+	for (int i = 0; i < index->nkeycolumns; i++)
+	{
+		families[i] = btree_family_of(index->opfamily[i]);
+		if (!OidIsValid(families[i]))
+			return;
+	}
+	/* (the server has asked for it from PostgreSQL 18 on) */
+	if (index->tree_height < 0)
+		index->tree_height = tree_height(index->indexoid);
+	index->relam = BTREE_AM_OID;
+	index->opfamily = families;
+	if (index->sortopfamily != NULL)
+		index->sortopfamily = families;
+}
+
+static bool
+has_row_comparison(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RowCompareExpr))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, has_row_comparison, context, 0);
+	return expression_tree_walker(node, has_row_comparison, context);
+}
+
+static void
+inplace_get_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
+						  RelOptInfo *rel)
+{
+	Oid			am = InvalidOid;
+	ListCell   *lc;
+
+	if (prev_get_relation_info_hook)
+		prev_get_relation_info_hook(root, relid, inhparent, rel);
+
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
+
+		/* (a look-up by name only if there is something to compare with) */
+		if (index->relam == BTREE_AM_OID)
+			continue;
+		if (!OidIsValid(am))
+			am = inplace_btree_am();
+		if (!OidIsValid(am) || index->relam != am)
+			continue;
+		if (!ROW_COMPARISON_ON_ANY_METHOD &&
+			has_row_comparison((Node *) root->parse, NULL))
+			return;
+		tell_as_btree(index);
+	}
+}
+
+void
+inplace_planner_init(void)
+{
+	prev_get_relation_info_hook = get_relation_info_hook;
+	get_relation_info_hook = inplace_get_relation_info;
+}
