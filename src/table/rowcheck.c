@@ -130,9 +130,17 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 		return true;
 	}
 
-	/* given back: the lockers are gone and everybody sees the version */
-	lockers->base.t_infomask |= IP_FRESH;
-	HdrSetUndo32(&lockers->base, 0);
+	/*
+	 * Given back: the lockers are gone and everybody sees the version, which
+	 * may be that the row is gone (moved, with a lock of the mover's own).
+	 */
+	if (lockers->base.t_infomask & IP_DELETED)
+		HdrSetUndo(&lockers->base, InvalidUndoPtr);
+	else
+	{
+		lockers->base.t_infomask |= IP_FRESH;
+		HdrSetUndo32(&lockers->base, 0);
+	}
 	return false;
 }
 

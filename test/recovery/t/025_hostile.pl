@@ -1,0 +1,234 @@
+# Keys of inplace_btree indexes changed at random while servers are killed, and
+# while standbys are asked: under one snapshot every index answers as a sequential
+# scan does.  Once with each record checked against the page, once as usual,
+# when recovery takes page images instead.
+
+use strict;
+use warnings;
+
+# a session that the standby ends must not end the test
+$SIG{PIPE} = 'IGNORE';
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep time);
+
+my $seed = seed();
+my $seconds = $ENV{TAP_SECONDS} // 4;
+
+# What differs from a sequential scan; the caller's snapshot is that of a
+# REPEATABLE READ transaction.
+my $setup = q{
+CREATE EXTENSION inplace;
+CREATE TABLE t (id int PRIMARY KEY, k int, s text, u int, n numeric, j int, pad text) USING inplace WITH (fillfactor = 90);
+CREATE INDEX t_k ON t USING inplace_btree (k);
+CREATE INDEX t_sk ON t USING inplace_btree (s DESC NULLS LAST, k) INCLUDE (j);
+CREATE UNIQUE INDEX t_u ON t USING inplace_btree (u);
+CREATE INDEX t_n ON t USING inplace_btree (n);
+CREATE INDEX t_part ON t USING inplace_btree (k) WHERE j > 5;
+CREATE INDEX t_expr ON t USING inplace_btree ((k % 7));
+INSERT INTO t SELECT i, i % 40, 's' || i % 10, i, i % 6, i % 11, repeat('p', i % 50) FROM generate_series(1, 2000) i;
+VACUUM ANALYZE t;
+CREATE FUNCTION differences() RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	q text;
+	plan text;
+	expected text[];
+	got text[];
+	lo int := random() * 40;
+	id int := random() * 2000;
+BEGIN
+	FOREACH q IN ARRAY ARRAY[
+		format('SELECT id, k, s, u FROM t WHERE k BETWEEN %s AND %s', lo, lo + 5),
+		format('SELECT k FROM t WHERE k BETWEEN %s AND %s', lo, lo + 5),
+		format('SELECT id FROM t WHERE k IN (%s, 1, 2)', lo),
+		format('SELECT s, k, j FROM t WHERE s = ''s%s'' AND k > %s', lo % 10, lo),
+		format('SELECT s, k FROM t WHERE s > ''s%s''', lo % 10),
+		format('SELECT u FROM t WHERE u BETWEEN %s AND %s', id, id + 100),
+		format('SELECT id, n FROM t WHERE n = %s', lo % 6),
+		format('SELECT k FROM t WHERE j > 5 AND k < %s', lo),
+		format('SELECT id FROM t WHERE k %% 7 = %s', lo % 7),
+		format('SELECT id FROM t WHERE (k = %s AND s = ''s1'') OR u = %s', lo, id)]
+	LOOP
+		PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true),
+			set_config('enable_indexonlyscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
+		EXECUTE format('SELECT array_agg(x::text ORDER BY x::text) FROM (%s) x', q) INTO expected;
+		PERFORM set_config('enable_seqscan', 'off', true);
+		FOREACH plan IN ARRAY ARRAY['indexscan', 'indexonlyscan', 'bitmapscan']
+		LOOP
+			PERFORM set_config('enable_indexscan', (plan <> 'bitmapscan')::text, true),
+				set_config('enable_indexonlyscan', (plan = 'indexonlyscan')::text, true),
+				set_config('enable_bitmapscan', (plan = 'bitmapscan')::text, true);
+			EXECUTE format('SELECT array_agg(x::text ORDER BY x::text) FROM (%s) x', q) INTO got;
+			IF got IS DISTINCT FROM expected THEN
+				RETURN NEXT format('%s: %s: %s rows instead of %s', plan, q, cardinality(got), cardinality(expected));
+			END IF;
+		END LOOP;
+	END LOOP;
+END $$;
+};
+
+my $load = q{
+\set a random(1, 2000)
+\set b random(0, 39)
+\set c random(0, 10)
+\set w random(1, 100)
+BEGIN;
+UPDATE t SET k = :b WHERE id = :a;
+\if :w < 30
+SAVEPOINT s;
+UPDATE t SET k = k + 1, s = 's' || :c WHERE id BETWEEN :a AND :a + 5;
+ROLLBACK TO s;
+\endif
+UPDATE t SET j = :c WHERE id = :a + 1;
+\if :w < 10
+UPDATE t SET k = 1 WHERE id = :a; UPDATE t SET k = 2 WHERE id = :a; UPDATE t SET k = 1 WHERE id = :a;
+\endif
+\if :w > 70
+UPDATE t SET n = round((:c % 6)::numeric, :w % 3), pad = repeat('q', :w) WHERE id = :a + 2;
+\endif
+\if :w > 90
+DO $$ BEGIN DELETE FROM t WHERE id = :a; INSERT INTO t VALUES (:a, :b, 's' || :c, 10000 + :a, 1.0, :c, ''); EXCEPTION WHEN unique_violation THEN NULL; END $$;
+\endif
+\if :w < 20
+ROLLBACK;
+\else
+COMMIT;
+\endif
+\if :w = 50
+VACUUM t;
+\endif
+};
+
+my $compare = 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM differences(); COMMIT';
+
+sub unanimous
+{
+	my ($node, $what, $times) = @_;
+	my $found = join "\n", map { one($node, $compare) } 1 .. ($times // 5);
+	$found =~ s/^\n+|\n+$//g;
+	return is($found, '', "$what: all indexes answer as a sequential scan does");
+}
+
+# pgbench, until it is told to end or its server is gone
+sub start_load
+{
+	my ($node) = @_;
+	my $file = $node->basedir . '/hostile.sql';
+	append_to_file($file, $load) unless -e $file;
+	my ($out, $err) = ('', '');
+	my $run = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '4', '-T', '600', '--random-seed', $seed, '--max-tries', '10',
+			'-h', $node->host, '-p', $node->port, '-f', $file, 'postgres' ],
+		'<', \undef, '>', \$out, '2>', \$err);
+	return { run => $run, err => \$err };
+}
+
+sub end_load
+{
+	my ($l, $what) = @_;
+	ok($l->{run}->pumpable, "$what: the load was still on") or diag ${ $l->{err} };
+	$l->{run}->signal('TERM');
+	eval { $l->{run}->finish };
+	return;
+}
+
+foreach my $consistency ('all', '')
+{
+	my $mode = $consistency eq '' ? 'plain' : 'checked';
+	my $primary = new_node("hostile_$mode", allows_streaming => 1, conf => qq{
+wal_consistency_checking = '$consistency'
+deadlock_timeout = '20ms'
+checkpoint_timeout = '30s'
+wal_receiver_status_interval = '1s'
+max_standby_streaming_delay = '500ms'
+});
+	$primary->start;
+	$primary->safe_psql('postgres', $setup);
+	unanimous($primary, "$mode, at first");
+
+	# killed in the middle, twice
+	foreach my $round (1, 2)
+	{
+		my $l = start_load($primary);
+		my $end = time() + $seconds;
+		my $found = '';
+		while (time() < $end)
+		{
+			$found .= one($primary, $compare);
+			usleep(100_000);
+		}
+		is($found, '', "$mode, round $round: under load");
+		$primary->safe_psql('postgres', 'CHECKPOINT') if $round == 2;
+		usleep(300_000);
+		ok($l->{run}->pumpable, "$mode, round $round: the load is on") or diag ${ $l->{err} };
+		kill9_all($primary);
+		eval { $l->{run}->finish };
+		$primary->start;
+		unanimous($primary, "$mode, round $round: after a crash");
+		check_clean($primary, "$mode, round $round: after a crash");
+		is(one($primary, 'SET enable_indexonlyscan = off; SET enable_indexscan = off; SET enable_bitmapscan = off; '
+				. 'SELECT count(*) FROM (SELECT u FROM t GROUP BY u HAVING count(*) > 1) x'),
+			'0', "$mode, round $round: no duplicate");
+	}
+
+	# standbys: one holds up the primary, one is cancelled, and then waits
+	$primary->backup('b');
+	my %standby;
+	foreach my $feedback ('on', 'off')
+	{
+		my $s = PostgreSQL::Test::Cluster->new("hostile_${mode}_$feedback");
+		$s->init_from_backup($primary, 'b', has_streaming => 1);
+		$s->append_conf('postgresql.conf', "hot_standby_feedback = $feedback\n");
+		$s->start;
+		$standby{$feedback} = $s;
+	}
+	my $l = start_load($primary);
+	my %answers = (good => 0, cancelled => 0);
+	my $wrong = '';
+	foreach my $delay ('500ms', '-1')
+	{
+		$standby{off}->append_conf('postgresql.conf', "max_standby_streaming_delay = $delay\n");
+		$standby{off}->reload;
+		my $end = time() + $seconds;
+		while (time() < $end)
+		{
+			foreach my $feedback ('on', 'off')
+			{
+				my ($rc, $out, $err) = $standby{$feedback}->psql('postgres', $compare,
+					extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
+				if ($rc == 0 && $out eq '') { $answers{good}++; }
+				elsif ($rc != 0 && $err =~ /conflict with recovery/) { $answers{cancelled}++; }
+				else { $wrong .= "feedback $feedback, delay $delay: $out $err\n"; }
+			}
+			usleep(50_000);
+		}
+	}
+	is($wrong, '', "$mode: standbys give no wrong answer");
+	cmp_ok($answers{good}, '>', 0, "$mode: standbys answer");
+	note "$mode: $answers{good} answers of standbys, $answers{cancelled} cancelled";
+	end_load($l, "$mode, standbys");
+
+	$primary->wait_for_catchup($standby{$_}) foreach ('on', 'off');
+	my $rows = contents($primary, 't');
+	is(contents($standby{$_}, 't'), $rows, "$mode: the standby with feedback $_ has the same rows") foreach ('on', 'off');
+	unanimous($standby{$_}, "$mode: standby with feedback $_") foreach ('on', 'off');
+
+	# promoted in the middle of the load
+	$l = start_load($primary);
+	usleep(1_000_000);
+	$standby{off}->promote;
+	end_load($l, "$mode, promotion");
+	unanimous($standby{off}, "$mode: promoted");
+	my $l2 = start_load($standby{off});
+	usleep(1_000_000);
+	unanimous($standby{off}, "$mode: promoted, under load");
+	end_load($l2, "$mode, promoted");
+	check_clean($standby{off}, "$mode: promoted");
+	check_log($_) foreach ($primary, $standby{on}, $standby{off});
+	$_->stop('immediate') foreach ($standby{on}, $standby{off}, $primary);
+}
+done_testing();
