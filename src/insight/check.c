@@ -10,6 +10,7 @@
  *	  2. Each index is scanned from end to end.  What its entries say (row and
  *		 key) goes into a Bloom filter, and which rows have an entry into a
  *		 bitmap.
+ *		 B-trees are looked at as such (check_btree.c).
  *	  3. The table is read page by page.  Each page is copied under its share
  *		 lock, together with its visibility map bits; everything is worked out
  *		 on the copy.  Of each row that the snapshot sees the keys are looked
@@ -771,6 +772,30 @@ check_row_in_indexes(CheckState *state, BlockNumber block, OffsetNumber off,
 	pfree(buf.data);
 }
 
+typedef struct BtreeReport
+{
+	CheckState *state;
+	IndexCheck *ic;
+} BtreeReport;
+
+static void
+report_btree(void *arg, const char *problem)
+{
+	BtreeReport *br = arg;
+
+	report_index(br->state, br->ic, -1, InvalidOffsetNumber, problem);
+}
+
+/* is the index, whatever the table has, a good tree? */
+static void
+check_btree(CheckState *state, void *arg)
+{
+	BtreeReport br = {state, (IndexCheck *) arg};
+
+	if (!InsightCheckBtree(state->rel, br.ic->rel, report_btree, &br))
+		br.ic->scannable = br.ic->check_rows = false;
+}
+
 /*
  * Step 4: find the suspects' entries again.
  */
@@ -1179,6 +1204,9 @@ inplace_check(PG_FUNCTION_ARGS)
 		{
 			IndexCheck *ic = &state->indexes[i];
 
+			if (ic->has_keys &&
+				!call_guarded(state, check_btree, ic, -1, ic->rel))
+				ic->scannable = ic->check_rows = false;
 			/* half a filter would have rows missing that are not */
 			if (ic->scannable &&
 				!call_guarded(state, scan_index, ic, -1, ic->rel))

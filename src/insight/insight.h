@@ -152,4 +152,13 @@ extern char *InsightUndoText(UndoPtr ptr);
 extern const char *InsightCheckToast(Relation toastrel, Datum value,
 									 Snapshot snapshot);
 
+/*
+ * check_btree.c: tell what is wrong with an index, which is a B-tree.  False if
+ * that is such that it cannot even be scanned.
+ */
+typedef void (*InsightReport) (void *arg, const char *problem);
+
+extern bool InsightCheckBtree(Relation table, Relation index,
+							  InsightReport report, void *arg);
+
 #endif							/* INPLACE_INSIGHT_H */

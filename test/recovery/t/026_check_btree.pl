@@ -1,0 +1,85 @@
+# inplace.check looks at B-trees of both methods as trees: what is wrong on a
+# leaf page is found, and where.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('tree', extra => pg_major() >= 18 ? ['--no-data-checksums'] : [], conf => "autovacuum = off\n");
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION inplace;
+	CREATE TABLE t (id int PRIMARY KEY, k int, d int) USING inplace;
+	INSERT INTO t SELECT i, i, i / 50 FROM generate_series(1, 3000) i;
+	CREATE INDEX t_k ON t USING inplace_btree (k);
+	CREATE INDEX t_d ON t USING inplace_btree (d);
+	CHECKPOINT;
+});
+my $findings = q{SELECT index::regclass || ': ' || problem FROM inplace.check('t') WHERE index IS NOT NULL};
+is(one($node, $findings), '', 'nothing wrong at first');
+
+# Leaf pages of a built index begin at block 1; its line pointers at byte 24, the
+# first one being the high key's; the page's neighbours are in its special space.
+foreach my $case (
+	[ 't_k', 'two entries change places', sub {
+		my ($page) = @_;
+		my $lp = substr($page, 24 + 4 * 10, 4);
+		substr($page, 24 + 4 * 10, 4) = substr($page, 24 + 4 * 11, 4);
+		substr($page, 24 + 4 * 11, 4) = $lp;
+		return $page;
+	}, qr/block 1, offset 11: entry is not below the next one/ ],
+	[ 't_pkey', 'the same in a primary key', sub {
+		my ($page) = @_;
+		my $lp = substr($page, 24 + 4 * 10, 4);
+		substr($page, 24 + 4 * 10, 4) = substr($page, 24 + 4 * 11, 4);
+		substr($page, 24 + 4 * 11, 4) = $lp;
+		return $page;
+	}, qr/block 1, offset 11: entry is not below the next one/ ],
+	[ 't_k', 'an entry beyond the high key', sub {
+		my ($page) = @_;
+		my $lower = unpack('v', substr($page, 12, 2));
+		my $last = unpack('V', substr($page, $lower - 4, 4)) & 0x7fff;
+		substr($page, $last + 8, 4) = pack('V', 2900);
+		return $page;
+	}, qr/block 1, offset \d+: entry is above the page's high key/ ],
+	[ 't_k', 'a wrong right link', sub {
+		my ($page) = @_;
+		substr($page, 8192 - 16 + 4, 4) = pack('V', 5);
+		return $page;
+	}, qr/block 1: right sibling 5 has left link/ ],
+	[ 't_k', 'a line pointer that leads outside', sub {
+		my ($page) = @_;
+		substr($page, 24 + 4 * 5, 4) = pack('V', 8190 | 1 << 15 | 16 << 17);
+		return $page;
+	}, qr/block 1, offset 6: line pointer does not lead to an entry/ ],
+	[ 't_d', 'a posting list out of order', sub {
+		my ($page) = @_;
+		my $item = unpack('V', substr($page, 24 + 4 * 3, 4)) & 0x7fff;
+		# an entry's first six bytes say where the list begins
+		my $list = $item + (unpack('v', substr($page, $item, 2)) << 16 | unpack('v', substr($page, $item + 2, 2)));
+		my $tid = substr($page, $list, 6);
+		substr($page, $list, 6) = substr($page, $list + 6, 6);
+		substr($page, $list + 6, 6) = $tid;
+		return $page;
+	}, qr/block 1, offset 4: posting list is not in order/ ])
+{
+	my ($index, $what, $damage, $expected) = @$case;
+	my $file = $node->data_dir . '/' . one($node, "SELECT pg_relation_filepath('$index')");
+	$node->stop;
+	my $sound = substr(slurp_file($file), 8192, 8192);
+	overwrite_file($file, 8192, $damage->($sound));
+	$node->start;
+	like(one($node, $findings), qr/\b$index: $expected/, "$index: $what");
+	$node->stop;
+	overwrite_file($file, 8192, $sound);
+	$node->start;
+}
+is(one($node, $findings), '', 'nothing wrong at last');
+check_log($node);
+$node->stop;
+done_testing();
