@@ -43,8 +43,8 @@ CREATE INDEX ON log USING inplace_btree (id);
 CREATE SEQUENCE s;
 CREATE FUNCTION noting_cmp(int, int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO log VALUES (1, nextval('s'));
-	UPDATE log SET id = id + 1 WHERE v = currval('s');
+	INSERT INTO uk.log VALUES (1, nextval('uk.s'));
+	UPDATE uk.log SET id = id + 1 WHERE v = currval('uk.s');
 	RETURN btint4cmp($1, $2);
 END $$;
 CREATE OPERATOR CLASS noting_ops FOR TYPE int USING inplace_btree AS
