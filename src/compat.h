@@ -185,6 +185,13 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	_bt_search(index, key, buffer, BT_READ, NULL)
 #endif
 
+/* the longest entry: the same for all pages from 18 on */
+#if PG_VERSION_NUM >= 180000
+#define BTMaxItemSizeOf(page)	BTMaxItemSize
+#else
+#define BTMaxItemSizeOf(page)	BTMaxItemSize(page)
+#endif
+
 /* its leftmost leaf: the snapshot went in 16 */
 #if PG_VERSION_NUM >= 160000
 #define BtLeftmostLeaf(index)	_bt_get_endpoint(index, 0, false)

@@ -64,7 +64,17 @@ inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 	bool		want_itup = scan->xs_want_itup;
 
 	if (scan->heapRelation && RelationIsInplace(scan->heapRelation))
+	{
+		InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) scan->xs_heapfetch;
+
+		/* (from the second time on we have set it ourselves) */
+		if (fetch && scan->xs_want_itup && !fetch->itup_wanted_by_us &&
+			inplace_has_payload(scan->indexRelation))
+			fetch->scan = scan;
+		if (fetch && !scan->xs_want_itup)
+			fetch->itup_wanted_by_us = true;
 		scan->xs_want_itup = true;
+	}
 	nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
 	scan->xs_want_itup = want_itup;
 	BtSetDropPin(scan);

@@ -104,6 +104,73 @@ inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
  * there an entry belongs to every version of its row.
  */
 bool
+inplace_has_payload(Relation index)
+{
+	return IndexRelationGetNumberOfAttributes(index) >
+		IndexRelationGetNumberOfKeyAttributes(index);
+}
+
+static void
+entry_keys(Relation index, IndexTuple itup, Datum *values, bool *isnull)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		values[i] = index_getattr(itup, i + 1, RelationGetDescr(index), &isnull[i]);
+}
+
+/*
+ * The entry as it would be for the version in the slot, which has its key.
+ */
+IndexTuple
+inplace_entry_with_payload(Relation index, IndexTuple itup, TupleTableSlot *slot)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	IndexTuple	result;
+
+	entry_keys(index, itup, values, isnull);
+	for (int i = IndexRelationGetNumberOfKeyAttributes(index);
+		 i < IndexRelationGetNumberOfAttributes(index); i++)
+		values[i] = slot_getattr(slot, index->rd_index->indkey.values[i], &isnull[i]);
+	result = index_form_tuple(RelationGetDescr(index), values, isnull);
+	result->t_tid = itup->t_tid;
+	return result;
+}
+
+/*
+ * The same for a tuple without external values; NULL if the entry is that
+ * already.
+ */
+IndexTuple
+inplace_entry_of_tuple(Relation table, Relation index, IndexTuple itup,
+					   InplaceTupleHeader tup)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	bool		same = true;
+	IndexTuple	result;
+
+	for (int i = IndexRelationGetNumberOfKeyAttributes(index);
+		 i < IndexRelationGetNumberOfAttributes(index); i++)
+	{
+		bool		entry_null;
+		Datum		entry = index_getattr(itup, i + 1, RelationGetDescr(index),
+										  &entry_null);
+
+		values[i] = inplace_getattr(RelationGetDescr(table), tup,
+									index->rd_index->indkey.values[i],
+									&isnull[i], CurrentMemoryContext);
+		if (!same_value(index, i, entry, entry_null, values[i], isnull[i]))
+			same = false;
+	}
+	if (same)
+		return NULL;
+	entry_keys(index, itup, values, isnull);
+	result = index_form_tuple(RelationGetDescr(index), values, isnull);
+	result->t_tid = itup->t_tid;
+	return result;
+}
+
+bool
 inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
 						  InplaceTupleHeader tup)
 {

@@ -24,9 +24,15 @@
  *		promise that (equalimage) make the row move.  So keys are compared
  *		byte by byte; no code of an operator class runs under a page lock.
  *
+ *	 5. What an entry has of INCLUDE columns (its payload) counts only while
+ *		the row is not IP_STALE.  An update leaves it as it is and marks
+ *		the row; an index-only scan takes the payload of a marked row from the
+ *		version it sees; and the sweep that goes before the mark is cleared
+ *		puts the payload right.  So a rolled back payload is never shown.
+ *
  * An index does not take in-place updates of its columns (the row moves) if it
  * is not an inplace_btree, has expressions or a predicate, is not ready or not
- * valid; nor does it a change of INCLUDE columns.
+ * valid.  Rows so long that their payload might not fit an entry move, too.
  *
  * Lock order: index page, then table page, then undo page.
  *
@@ -45,8 +51,12 @@ typedef struct TakingIndex
 	Oid			indexid;
 	bool		changed;		/* its key, by the update at hand */
 	int			nkeys;
+	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];
 } TakingIndex;
+
+/* rows up to this length fit an entry, whatever of them is in it */
+#define MAX_ROW_WITH_PAYLOAD	2000
 
 /*
  * The indexes of a table that take in-place updates.  In the relation's
@@ -57,6 +67,7 @@ typedef struct TakingIndexes
 	Size		size;			/* of the chunk */
 	int			n;
 	Size		blocking_off;	/* where in the chunk the set is, or 0 */
+	bool		payload_changed;	/* by the update at hand */
 	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
 } TakingIndexes;
 
@@ -86,6 +97,12 @@ extern bool inplace_entry_needed(Relation table, Relation index, IndexTuple itup
 								 InplaceTupleHeader tup, Size len,
 								 TransactionId oldest_xmin,
 								 TransactionId *horizon);
+extern bool inplace_has_payload(Relation index);
+extern IndexTuple inplace_entry_with_payload(Relation index, IndexTuple itup,
+											 TupleTableSlot *slot);
+extern IndexTuple inplace_entry_of_tuple(Relation table, Relation index,
+										 IndexTuple itup,
+										 InplaceTupleHeader tup);
 extern bool inplace_entry_exists(Relation table, Relation index,
 								 const Datum *values, const bool *isnull,
 								 ItemPointer tid);
@@ -96,7 +113,8 @@ extern bool inplace_entry_exists(Relation table, Relation index,
  */
 #define SWEEP_EVERYTHING	INT_MAX
 
-typedef bool (*SweepWanted) (ItemPointer tid, void *arg);
+/* is the row one to sweep?  With give_up, it is not any more */
+typedef bool (*SweepWanted) (ItemPointer tid, bool give_up, void *arg);
 
 extern TransactionId inplace_sweep_horizon;
 

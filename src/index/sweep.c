@@ -6,7 +6,8 @@
  * The leaf pages are visited from left to right.  On each the entries of rows
  * that VACUUM is interested in are given to nbtree's own deletion, which asks
  * index_delete.c which of them nobody needs, deletes those and logs that with
- * the horizon for standbys.
+ * the horizon for standbys.  What is left gets the payload of INCLUDE columns that
+ * its row has, as a generic WAL record.
  *
  * An entry that is there when the sweep begins is met: a page split moves
  * entries to the right only, and pages are unlinked by VACUUM alone, of which
@@ -19,8 +20,10 @@
  */
 #include "inplace.h"
 
+#include "access/generic_xlog.h"
 #include "access/nbtree.h"
 #include "index/index.h"
+#include "utils/memutils.h"
 #include "vacuum/vacuum.h"
 
 TransactionId inplace_sweep_horizon = InvalidTransactionId;
@@ -33,6 +36,7 @@ typedef struct SweepState
 	void	   *arg;
 	TM_IndexDeleteOp op;
 	BlockNumber empty_pages;
+	MemoryContext page_cxt;		/* reset after each page */
 } SweepState;
 
 static void
@@ -41,7 +45,7 @@ add_tid(SweepState *ss, ItemPointer tid, OffsetNumber off)
 	TM_IndexDelete *deltid = &ss->op.deltids[ss->op.ndeltids];
 	TM_IndexStatus *status = &ss->op.status[ss->op.ndeltids];
 
-	if (!ss->wanted(tid, ss->arg))
+	if (!ss->wanted(tid, false, ss->arg))
 		return;
 	deltid->tid = *tid;
 	deltid->id = ss->op.ndeltids++;
@@ -76,6 +80,73 @@ collect_tids(SweepState *ss, Page page)
 }
 
 /*
+ * The entry as it has to be for the row that it leads to, or NULL if there is
+ * nothing to do: it is as it should be, or somebody has changed the row.
+ */
+static IndexTuple
+right_entry(SweepState *ss, IndexTuple itup)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(&itup->t_tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&itup->t_tid);
+	Buffer		buffer = ReadBuffer(ss->table, blk);
+	Page		page = BufferGetPage(buffer);
+	IndexTuple	result = NULL;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (off <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, off)))
+	{
+		InplaceTupleHeader tup = PageGetTupleAt(page, off);
+
+		if ((tup->t_infomask & IP_STALE) && (tup->t_natts & IP_UNCHANGED))
+			result = inplace_entry_of_tuple(ss->table, ss->index, itup, tup);
+	}
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/*
+ * Put the payload of wanted rows right.  A row's newest version is what everybody
+ * sees, so no other payload is of use to anybody.  Where the new one does not
+ * fit, the row keeps its mark.
+ */
+static void
+fix_payloads(SweepState *ss, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	GenericXLogState *state = NULL;
+
+	for (OffsetNumber off = P_FIRSTDATAKEY(BTPageGetOpaque(page));
+		 off <= maxoff; off++)
+	{
+		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+		IndexTuple	new;
+		Size		size;
+
+		/* (an index with INCLUDE columns has no posting lists) */
+		if (BTreeTupleIsPosting(itup) ||
+			!ss->wanted(&itup->t_tid, false, ss->arg))
+			continue;
+		new = right_entry(ss, itup);
+		if (new == NULL)
+			continue;
+		if (state == NULL)
+		{
+			state = GenericXLogStart(ss->index);
+			page = GenericXLogRegisterBuffer(state, buffer, 0);
+		}
+		size = IndexTupleSize(new);
+		if (size > BTMaxItemSizeOf(page) ||
+			!PageIndexTupleOverwrite(page, off, (Item) new, size))
+			(void) ss->wanted(&new->t_tid, true, ss->arg);
+		pfree(new);
+	}
+	if (state)
+		GenericXLogFinish(state);
+}
+
+/*
  * One leaf page, share-locked; it stays locked.  Between the two locks it may
  * be split: what has gone to the right is met there.
  */
@@ -96,6 +167,14 @@ sweep_page(SweepState *ss, Buffer buffer)
 
 	ss->op.iblknum = BufferGetBlockNumber(buffer);
 	_bt_delitems_delete_check(ss->index, buffer, ss->table, &ss->op);
+	if (inplace_has_payload(ss->index))
+	{
+		MemoryContext old = MemoryContextSwitchTo(ss->page_cxt);
+
+		fix_payloads(ss, buffer);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(ss->page_cxt);
+	}
 	if (PageGetMaxOffsetNumber(page) < P_FIRSTDATAKEY(BTPageGetOpaque(page)))
 		ss->empty_pages++;
 }
@@ -120,6 +199,8 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 	ss.op.bottomupfreespace = SWEEP_EVERYTHING;
 	ss.op.deltids = palloc(MaxTIDsPerBTreePage * sizeof(TM_IndexDelete));
 	ss.op.status = palloc(MaxTIDsPerBTreePage * sizeof(TM_IndexStatus));
+	ss.page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace sweep",
+										ALLOCSET_DEFAULT_SIZES);
 	inplace_sweep_horizon = horizon;
 
 	while (BufferIsValid(buffer))
@@ -137,6 +218,7 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 		}
 	}
 
+	MemoryContextDelete(ss.page_cxt);
 	pfree(ss.op.deltids);
 	pfree(ss.op.status);
 	return ss.empty_pages;

@@ -17,6 +17,7 @@
 #include "access/sysattr.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_type.h"
 #include "index/index.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
@@ -80,6 +81,18 @@ add_blocking(Bitmapset *set, Relation index)
 	return set;
 }
 
+/*
+ * A payload that takes much more room in an entry than in the row.
+ */
+static bool
+may_be_trimmed(Relation rel, AttrNumber attnum)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), attnum - 1);
+
+	return att->atttypid == BPCHAROID &&
+		(att->atttypmod < 0 || att->atttypmod > MAX_ROW_WITH_PAYLOAD / 8);
+}
+
 static void
 find_taking(Relation rel)
 {
@@ -105,12 +118,12 @@ find_taking(Relation rel)
 
 			ti->indexid = indexid;
 			ti->nkeys = form->indnkeyatts;
+			ti->natts = form->indnatts;
 			for (int i = 0; i < form->indnatts; i++)
 			{
-				if (i < ti->nkeys)
-					ti->keys[i] = form->indkey.values[i];
-				else
-					blocking = add_column(blocking, form->indkey.values[i]);
+				ti->keys[i] = form->indkey.values[i];
+				if (i >= ti->nkeys && may_be_trimmed(rel, ti->keys[i]))
+					blocking = add_column(blocking, ti->keys[i]);
 			}
 		}
 		else
@@ -160,24 +173,32 @@ inplace_taking_indexes(Relation rel)
 }
 
 /*
- * Note which of the indexes get a new key; false if none.
+ * Note which of the indexes get a new key; false if none does, nor any another
+ * payload.
  */
 bool
 inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 {
 	bool		any = false;
 
+	taking->payload_changed = false;
 	for (int i = 0; i < taking->n; i++)
 	{
 		TakingIndex *index = &taking->index[i];
 
 		index->changed = false;
-		for (int k = 0; k < index->nkeys; k++)
-			if (index->keys[k] <= diff->natts && diff->changed[index->keys[k] - 1])
+		for (int k = 0; k < index->natts; k++)
+		{
+			if (index->keys[k] > diff->natts || !diff->changed[index->keys[k] - 1])
+				continue;
+			if (k < index->nkeys)
 				index->changed = true;
+			else
+				taking->payload_changed = true;
+		}
 		any |= index->changed;
 	}
-	return any;
+	return any || taking->payload_changed;
 }
 
 /*

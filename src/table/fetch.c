@@ -280,6 +280,7 @@ inplace_index_fetch_begin(Relation rel)
 	InplaceRequirePreload();
 	fetch->base.rel = rel;
 	fetch->cbuf = InvalidBuffer;
+	fetch->cxt = CurrentMemoryContext;
 	return &fetch->base;
 }
 
@@ -335,6 +336,23 @@ dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
 			!inplace_walk_back(walk, FirstNormalTransactionId))
 			return false;
 	}
+}
+
+/*
+ * The entry's payload may not be that of the version seen: have the scan
+ * return an entry whose is.
+ */
+static void
+return_payload(InplaceIndexFetchData *fetch, TupleTableSlot *slot)
+{
+	MemoryContext old = MemoryContextSwitchTo(fetch->cxt);
+
+	if (fetch->formed)
+		pfree(fetch->formed);
+	fetch->formed = NULL;
+	fetch->formed = inplace_entry_with_payload(fetch->index, fetch->itup, slot);
+	fetch->scan->xs_itup = fetch->formed;
+	MemoryContextSwitchTo(old);
 }
 
 static bool
@@ -411,6 +429,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		ExecClearTuple(slot);
 		found = false;
 	}
+	if (found && recheck && fetch->scan != NULL)
+		return_payload(fetch, slot);
 	if (all_dead)
 		*all_dead = dead;
 	return found;

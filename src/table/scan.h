@@ -73,6 +73,12 @@ typedef struct InplaceIndexFetchData
 	/* left by an inplace_btree scan: the entry that the next TID is from */
 	Relation	index;
 	IndexTuple	itup;
+
+	/* for an index-only scan of one with INCLUDE columns */
+	IndexScanDesc scan;
+	bool		itup_wanted_by_us;	/* and by nobody else */
+	MemoryContext cxt;			/* that of the scan */
+	IndexTuple	formed;			/* the entry with the visible payload */
 } InplaceIndexFetchData;
 
 #if PG_VERSION_NUM >= 180000

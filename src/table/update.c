@@ -6,7 +6,7 @@
  * An update is in place if
  *	 - no column of an index that cannot take it has changed (summarizing
  *	   indexes can, from PostgreSQL 16 on, and inplace_btree ones, which get
- *	   a new entry each: index/index.h),
+ *	   a new entry each if their key changed: index/index.h),
  *	 - the new row fits on the page, after a prune if need be,
  *	 - the transaction would not give two versions of the row the same tag,
  *	 - what changed fits an undo page.
@@ -117,6 +117,10 @@ find_changes(UpdateState *us, const Bitmapset *index_attrs,
 	us->key_changed = inplace_diff_overlaps(&us->diff, key_attrs);
 	us->stale = us->taking != NULL &&
 		inplace_taking_changed(us->taking, &us->diff);
+	if (us->stale && us->taking->payload_changed &&
+		(us->newlen > MAX_ROW_WITH_PAYLOAD ||
+		 (us->newtup->t_natts & IP_HASEXTERNAL)))
+		us->index_changed = true;
 }
 
 /*

@@ -12,7 +12,8 @@
  *		is on the page (candidates), and sets IP_UNCHANGED on them, a hint:
  *		whatever changes or locks the row takes it away.
  *	 2. All inplace_btree indexes are swept: entries of candidates that do not
- *		have their key go (index/sweep.c).
+ *		have their key go, and INCLUDE columns of the others are put right
+ *		(index/sweep.c).
  *	 3. An xid is assigned, the sweep's.  Candidates that still have
  *		IP_UNCHANGED are swept: they are marked with that xid.
  *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE.
@@ -214,8 +215,9 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey)
 
 /* ---------------- step 2 ---------------- */
 
+/* with give_up it is none any more */
 static bool
-is_candidate(ItemPointer tid, void *arg)
+is_candidate(ItemPointer tid, bool give_up, void *arg)
 {
 	StaleRows  *stale = (StaleRows *) arg;
 	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
@@ -232,9 +234,13 @@ is_candidate(ItemPointer tid, void *arg)
 		else
 			high = mid;
 	}
-	return low < stale->nblocks && stale->blocks[low].blk == blk &&
-		off <= MaxHeapTuplesPerPage &&
-		(stale->blocks[low].rows[off / 64] & (UINT64CONST(1) << (off % 64))) != 0;
+	if (low == stale->nblocks || stale->blocks[low].blk != blk ||
+		off > MaxHeapTuplesPerPage ||
+		(stale->blocks[low].rows[off / 64] & (UINT64CONST(1) << (off % 64))) == 0)
+		return false;
+	if (give_up)
+		stale->blocks[low].rows[off / 64] &= ~(UINT64CONST(1) << (off % 64));
+	return true;
 }
 
 void

@@ -102,8 +102,8 @@ UPDATE t SET u = 6 WHERE id = 5;
 SELECT id, u FROM t WHERE u IN (5, 6, 10005) ORDER BY u;
 SELECT * FROM differences();
 
--- What makes the row move: an expression or predicate, a changed INCLUDE column,
--- equal keys that need not be identical.
+-- What makes the row move: an expression or predicate, equal keys that need not
+-- be identical; not a changed INCLUDE column.
 CREATE TABLE m (id int PRIMARY KEY, a int, b int, n numeric) USING inplace;
 INSERT INTO m VALUES (1, 1, 1, 1.0);
 CREATE INDEX m_a ON m USING inplace_btree (a) INCLUDE (b);

@@ -24,6 +24,7 @@ $primary->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
 	CREATE TABLE t (id int PRIMARY KEY, k int, s text);
 	CREATE INDEX t_k ON t USING inplace_btree (k);
+	CREATE INDEX t_id ON t USING inplace_btree (id) INCLUDE (k);
 	INSERT INTO t SELECT i, i % 100, 'x' FROM generate_series(1, 5000) i;
 	CREATE VIEW stale AS SELECT count(*) FROM generate_series(0, pg_relation_size('t') / 8192 - 1) b,
 		LATERAL inplace.page_items('t', b) WHERE 'STALE' = ANY (flags);
@@ -44,6 +45,8 @@ sub same_answers
 {
 	my ($node, $what) = @_;
 	is($node->safe_psql('postgres', $q), $node->safe_psql('postgres', $seq), "$what: index and table agree");
+	is($node->safe_psql('postgres', q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT sum(k * id) FROM (SELECT id, k FROM t WHERE id > 0 OFFSET 0) x}),
+		$node->safe_psql('postgres', 'SELECT sum(k * id) FROM t'), "$what: so do INCLUDE columns");
 }
 
 # A query of the standby from before the update that needs an entry, and one
