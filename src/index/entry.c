@@ -4,8 +4,8 @@
  *	  An index entry and the versions of its row: does it belong to this one,
  *	  is it needed by any, is it there already?
  *
- * Only for indexes that take in-place updates, where equal keys are
- * identical (index.h), and for others whose entries always belong to every
+ * Only for indexes that take in-place updates, where the keys of versions are
+ * identical to those of their entries (index.h), and for others whose entries always belong to every
  * version: those have no IP_STALE rows of their own doing, and the comparison
  * just comes out true.
  *
@@ -21,7 +21,10 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
-/* a key column of an index, against a value of the table's column */
+/*
+ * A key column of an index, against a value of the table's column.  (The index
+ * has names as C strings; that does for both.)
+ */
 static bool
 same_value(Relation index, int i, Datum entry, bool entry_null,
 		   Datum value, bool value_null)
@@ -42,8 +45,7 @@ static bool
 key_is_plain(Relation index)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (index->rd_index->indkey.values[i] <= 0 ||
-			index->rd_opcintype[i] == NAMEOID)
+		if (index->rd_index->indkey.values[i] <= 0)
 			return false;
 	return true;
 }
@@ -280,10 +282,26 @@ posting_has(IndexTuple itup, ItemPointer tid)
 	return false;
 }
 
+static bool
+same_keys(Relation index, IndexTuple a, IndexTuple b)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		bool		a_null;
+		bool		b_null;
+		Datum		x = index_getattr(a, i + 1, RelationGetDescr(index), &a_null);
+		Datum		y = index_getattr(b, i + 1, RelationGetDescr(index), &b_null);
+
+		if (!same_value(index, i, x, a_null, y, b_null))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Is there an entry with that key and TID?
  */
-bool
+EntryFound
 inplace_entry_exists(Relation table, Relation index, const Datum *values,
 					 const bool *isnull, ItemPointer tid)
 {
@@ -293,7 +311,7 @@ inplace_entry_exists(Relation table, Relation index, const Datum *values,
 	BTScanInsert key;
 	BTStack		stack;
 	Buffer		buffer;
-	bool		found = false;
+	EntryFound	result = ENTRY_NONE;
 
 	itup->t_tid = *tid;
 	key = _bt_mkscankey(index, itup);
@@ -319,11 +337,13 @@ inplace_entry_exists(Relation table, Relation index, const Datum *values,
 		{
 			IndexTuple	there = (IndexTuple) PageGetItem(page, PageGetItemId(page, low));
 
-			found = BTreeTupleIsPosting(there) ? posting_has(there, tid) :
-				ItemPointerEquals(&there->t_tid, tid);
+			if (BTreeTupleIsPosting(there) ? posting_has(there, tid) :
+				ItemPointerEquals(&there->t_tid, tid))
+				result = same_keys(index, there, itup) ?
+					ENTRY_IDENTICAL : ENTRY_EQUAL;
 		}
 		/* it stands in for the insertion of an entry */
-		if (found)
+		if (result == ENTRY_IDENTICAL)
 			CheckForSerializableConflictIn(index, NULL, BufferGetBlockNumber(buffer));
 		_bt_relbuf(index, buffer);
 	}
@@ -331,5 +351,43 @@ inplace_entry_exists(Relation table, Relation index, const Datum *values,
 		_bt_freestack(stack);
 	pfree(key);
 	pfree(itup);
-	return found;
+	return result;
+}
+
+/*
+ * May the row with the version "old" get the key in the slot?  It may if that
+ * is no other key at all, or one that is not equal to the old one nor to that of
+ * an entry that is still there for the TID.
+ */
+bool
+inplace_key_apart(Relation table, Relation index, InplaceTupleHeader old,
+				  TupleTableSlot *slot, ItemPointer tid)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	bool		identical = true;
+	bool		equal = true;
+
+	for (int i = 0; i < IndexRelationGetNumberOfAttributes(index); i++)
+		values[i] = slot_getattr(slot, index->rd_index->indkey.values[i], &isnull[i]);
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		bool		old_null;
+		Datum		value = inplace_getattr(RelationGetDescr(table), old,
+											index->rd_index->indkey.values[i],
+											&old_null, CurrentMemoryContext);
+
+		if (same_value(index, i, values[i], isnull[i], value, old_null))
+			continue;
+		identical = false;
+		if (isnull[i] || old_null ||
+			DatumGetInt32(FunctionCall2Coll(index_getprocinfo(index, i + 1, BTORDER_PROC),
+											index->rd_indcollation[i],
+											values[i], value)) != 0)
+			equal = false;
+	}
+	if (identical)
+		return true;
+	return !equal &&
+		inplace_entry_exists(table, index, values, isnull, tid) != ENTRY_EQUAL;
 }

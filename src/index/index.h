@@ -20,9 +20,12 @@
  *	 3. A row with more than one entry in an index is IP_STALE, its rolled
  *		back versions included.  The mark goes when its other entries have gone
  *		and nobody can come with one of them any more (vacuum/stale.c).
- *	 4. Keys that are equal are identical: operator classes that do not
- *		promise that (equalimage) make the row move.  So keys are compared
- *		byte by byte; no code of an operator class runs under a page lock.
+ *	 4. The key of each version is identical to that of its entry, not only
+ *		equal: where an operator class does not promise that equal keys are
+ *		identical (equalimage), an update to a key that is equal to the old
+ *		one, or to that of an entry that is left, moves the row.  So keys are
+ *		compared byte by byte; no code of an operator class runs under a page
+ *		lock of the table.
  *
  *	 5. What an entry has of INCLUDE columns (its payload) counts only while
  *		the row is not IP_STALE.  An update leaves it as it is and marks
@@ -32,7 +35,8 @@
  *
  * An index does not take in-place updates of its columns (the row moves) if it
  * is not an inplace_btree, has expressions or a predicate, is not ready or not
- * valid.  Rows so long that their payload might not fit an entry move, too.
+ * valid, or is unique with an operator class that makes no such promise (a unique
+ * check would have to compare keys with the page locked).  Rows so long that their payload might not fit an entry move, too.
  *
  * Lock order: index page, then table page, then undo page.
  *
@@ -50,6 +54,7 @@ typedef struct TakingIndex
 {
 	Oid			indexid;
 	bool		changed;		/* its key, by the update at hand */
+	bool		exact;			/* equal keys are identical */
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];
@@ -82,6 +87,10 @@ TakingBlockingAttrs(const TakingIndexes *t)
 /* taking.c */
 extern TakingIndexes *inplace_taking_indexes(Relation rel);
 extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
+extern bool inplace_taking_unsure(const TakingIndexes *taking);
+extern bool inplace_taking_verify(Relation rel, const TakingIndexes *taking,
+								  InplaceTupleHeader old, TupleTableSlot *slot,
+								  ItemPointer tid);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 								   ItemPointer tid, TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
@@ -103,9 +112,21 @@ extern IndexTuple inplace_entry_with_payload(Relation index, IndexTuple itup,
 extern IndexTuple inplace_entry_of_tuple(Relation table, Relation index,
 										 IndexTuple itup,
 										 InplaceTupleHeader tup);
-extern bool inplace_entry_exists(Relation table, Relation index,
-								 const Datum *values, const bool *isnull,
-								 ItemPointer tid);
+
+/* an entry of the same TID */
+typedef enum EntryFound
+{
+	ENTRY_NONE,					/* there is none with that key */
+	ENTRY_IDENTICAL,
+	ENTRY_EQUAL					/* with an equal key that is not the same */
+} EntryFound;
+
+extern EntryFound inplace_entry_exists(Relation table, Relation index,
+									   const Datum *values, const bool *isnull,
+									   ItemPointer tid);
+extern bool inplace_key_apart(Relation table, Relation index,
+							  InplaceTupleHeader old, TupleTableSlot *slot,
+							  ItemPointer tid);
 
 /*
  * sweep.c.  bottomupfreespace of a deletion that wants all there is; it goes by

@@ -34,11 +34,22 @@ key_equal_is_identical(Relation index, int i)
 	Oid			proc = get_opfamily_proc(index->rd_opfamily[i], type, type,
 										 BTEQUALIMAGE_PROC);
 
-	/* the index of a name stores something else */
-	if (!OidIsValid(proc) || type == NAMEOID)
+	/* names are filled up with zeroes */
+	if (type == NAMEOID)
+		return get_collation_isdeterministic(index->rd_indcollation[i]);
+	if (!OidIsValid(proc))
 		return false;
 	return DatumGetBool(OidFunctionCall1Coll(proc, index->rd_indcollation[i],
 											 ObjectIdGetDatum(type)));
+}
+
+static bool
+index_is_exact(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (!key_equal_is_identical(index, i))
+			return false;
+	return true;
 }
 
 bool
@@ -52,9 +63,9 @@ inplace_index_takes(Relation index)
 		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
 		return false;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (form->indkey.values[i] <= 0 || !key_equal_is_identical(index, i))
+		if (form->indkey.values[i] <= 0)
 			return false;
-	return true;
+	return !form->indisunique || index_is_exact(index);
 }
 
 static Bitmapset *
@@ -119,6 +130,7 @@ find_taking(Relation rel)
 			ti->indexid = indexid;
 			ti->nkeys = form->indnkeyatts;
 			ti->natts = form->indnatts;
+			ti->exact = index_is_exact(index);
 			for (int i = 0; i < form->indnatts; i++)
 			{
 				ti->keys[i] = form->indkey.values[i];
@@ -201,6 +213,41 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 	return any || taking->payload_changed;
 }
 
+/* is a new key of an index such that an equal one need not be identical? */
+bool
+inplace_taking_unsure(const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && !taking->index[i].exact)
+			return true;
+	return false;
+}
+
+/*
+ * Can the row stay where it is?  Not if it would come to have keys that are
+ * equal without being identical.  No page is locked; "old" is a copy of the
+ * newest version.
+ */
+bool
+inplace_taking_verify(Relation rel, const TakingIndexes *taking,
+					  InplaceTupleHeader old, TupleTableSlot *slot,
+					  ItemPointer tid)
+{
+	bool		apart = true;
+
+	for (int i = 0; i < taking->n && apart; i++)
+	{
+		Relation	index;
+
+		if (!taking->index[i].changed || taking->index[i].exact)
+			continue;
+		index = index_open(taking->index[i].indexid, RowExclusiveLock);
+		apart = inplace_key_apart(rel, index, old, slot, tid);
+		index_close(index, NoLock);
+	}
+	return apart;
+}
+
 /*
  * The new entry of one index.  If it is there from an earlier version, there
  * is nothing to insert, but others may have taken a unique key since.
@@ -213,7 +260,7 @@ insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot
 	bool		isnull[INDEX_MAX_KEYS];
 	IndexInfo  *info = makeNode(IndexInfo);
 	bool		unique = form->indisunique;
-	bool		exists;
+	EntryFound	found;
 
 	for (int i = 0; i < form->indnatts; i++)
 	{
@@ -230,8 +277,17 @@ insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot
 	info->ii_Am = index->rd_rel->relam;
 	info->ii_Context = CurrentMemoryContext;
 
-	exists = inplace_entry_exists(rel, index, values, isnull, tid);
-	if (!exists)
+	found = inplace_entry_exists(rel, index, values, isnull, tid);
+
+	/*
+	 * It was not there when the update looked for it: made by one that came
+	 * in between and was rolled back.
+	 */
+	if (found == ENTRY_EQUAL)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to concurrent update")));
+	if (found == ENTRY_NONE)
 		index_insert(index, values, isnull, tid, rel,
 					 unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO,
 					 true, info);

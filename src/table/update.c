@@ -58,6 +58,9 @@ typedef struct UpdateState
 	bool		summary_changed;
 	TakingIndexes *taking;		/* indexes that can take it, or NULL */
 	bool		stale;			/* a key of theirs changed: the old entry stays */
+	bool		verified;		/* with the row as in verified_hdr, */
+	bool		apart;			/* ... the new keys may stand beside the old */
+	InplaceTupleHeaderData verified_hdr;
 	bool		conflict;		/* older versions cut off, standbys not told */
 	/* the new row's place, if it moved */
 	Buffer		newbuf;
@@ -71,6 +74,9 @@ typedef struct UpdateState
 	char		payload[BLCKSZ * 2];
 	char		wal[BLCKSZ * 2];
 } UpdateState;
+
+/* large; in use by one update at a time (but see verify_keys) */
+static UpdateState *update_state = NULL;
 
 /* headers equal but for hint bits and the padding flag? */
 static bool
@@ -539,6 +545,31 @@ prepare_logical(UpdateState *us, const Bitmapset *id_attrs)
 }
 
 /*
+ * Operator classes where equal keys need not be identical: see whether the row
+ * can stay.  Their code may update rows, too.
+ */
+static pg_noinline void
+verify_keys(UpdateState *us, InplaceTupleHeader old, TupleTableSlot *slot)
+{
+	update_state = NULL;
+	PG_TRY();
+	{
+		us->apart = inplace_taking_verify(us->rel, us->taking, old, slot,
+										  &us->target.tid);
+	}
+	PG_CATCH();
+	{
+		update_state = us;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (update_state != NULL)
+		pfree(update_state);
+	update_state = us;
+	us->verified = true;
+}
+
+/*
  * The whole update; result TM_Ok with *in_place told, or what stands in the
  * way.
  */
@@ -584,6 +615,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->newbuf = InvalidBuffer;
 	us->newvm = InvalidBuffer;
 	us->searched = false;
+	us->verified = false;
 
 	for (;;)
 	{
@@ -595,6 +627,9 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			result = TM_Deleted;
 			break;
 		}
+
+		if (us->verified && !same_header(&us->verified_hdr, current_tuple(us)))
+			us->verified = false;
 
 		/* was newtup toasted against a version that is not there any more? */
 		if (oldcopy && !same_header(&oldcopy_hdr, current_tuple(us)))
@@ -671,8 +706,21 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 					 errmsg("row is too big: size %zu, maximum size %zu",
 							us->newlen, (Size) InplaceMaxTupleSize)));
 
-		*in_place = !us->index_changed && !tag_would_wrap(us) &&
-			undo_fits(us) && fits_on_page(us);
+		if (us->stale && !us->index_changed && !us->verified &&
+			inplace_taking_unsure(us->taking))
+		{
+			InplaceTupleHeader old = copy_current(us);
+
+			/* an operator class's code: not with the page locked */
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			us->verified_hdr = *old;
+			verify_keys(us, old, slot);
+			pfree(old);
+			continue;
+		}
+
+		*in_place = !us->index_changed && (!us->verified || us->apart) &&
+			!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
 		if (!*in_place && !find_new_page(us))
 			continue;
 		break;
@@ -757,7 +805,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 					 bool *update_indexes)
 #endif
 {
-	static UpdateState *us = NULL;	/* large, and never in use twice */
+	UpdateState *us;
 	TM_Result	result;
 	bool		in_place = false;
 	TakingIndexes *taking;
@@ -770,8 +818,9 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot update tuples during a parallel operation")));
 
-	if (us == NULL)
-		us = MemoryContextAlloc(TopMemoryContext, sizeof(UpdateState));
+	if (update_state == NULL)
+		update_state = MemoryContextAlloc(TopMemoryContext, sizeof(UpdateState));
+	us = update_state;
 	us->rel = rel;
 	TidClean(&us->target.tid, otid);
 	us->target.tag = TidTag(otid);
