@@ -7,7 +7,7 @@
  * that VACUUM is interested in are given to nbtree's own deletion, which asks
  * index_delete.c which of them nobody needs, deletes those and logs that with
  * the horizon for standbys.  What is left gets the payload of INCLUDE columns that
- * its row has, as a generic WAL record.
+ * its row has.
  *
  * An entry that is there when the sweep begins is met: a page split moves
  * entries to the right only, and pages are unlinked by VACUUM alone, of which
@@ -20,9 +20,10 @@
  */
 #include "inplace.h"
 
-#include "access/generic_xlog.h"
 #include "access/nbtree.h"
+#include "access/xloginsert.h"
 #include "index/index.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "vacuum/vacuum.h"
 
@@ -109,41 +110,54 @@ right_entry(SweepState *ss, IndexTuple itup)
  * Put the payload of wanted rows right.  A row's newest version is what everybody
  * sees, so no other payload is of use to anybody.  Where the new one does not
  * fit, the row keeps its mark.
+ *
+ * WAL gets an image of the page: nbtree has no record for it, and a generic
+ * one does not know its hints.
  */
 static void
 fix_payloads(SweepState *ss, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
-	GenericXLogState *state = NULL;
+	OffsetNumber offs[MaxIndexTuplesPerPage];
+	IndexTuple	entries[MaxIndexTuplesPerPage];
+	int			n = 0;
+	bool		changed = false;
 
 	for (OffsetNumber off = P_FIRSTDATAKEY(BTPageGetOpaque(page));
 		 off <= maxoff; off++)
 	{
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
-		IndexTuple	new;
-		Size		size;
 
 		/* (an index with INCLUDE columns has no posting lists) */
 		if (BTreeTupleIsPosting(itup) ||
 			!ss->wanted(&itup->t_tid, false, ss->arg))
 			continue;
-		new = right_entry(ss, itup);
-		if (new == NULL)
-			continue;
-		if (state == NULL)
-		{
-			state = GenericXLogStart(ss->index);
-			page = GenericXLogRegisterBuffer(state, buffer, 0);
-		}
-		size = IndexTupleSize(new);
-		if (size > BTMaxItemSizeOf(page) ||
-			!PageIndexTupleOverwrite(page, off, (Item) new, size))
-			(void) ss->wanted(&new->t_tid, true, ss->arg);
-		pfree(new);
+		entries[n] = right_entry(ss, itup);
+		if (entries[n] != NULL)
+			offs[n++] = off;
 	}
-	if (state)
-		GenericXLogFinish(state);
+	if (n == 0)
+		return;
+
+	START_CRIT_SECTION();
+	for (int i = 0; i < n; i++)
+	{
+		Size		size = IndexTupleSize(entries[i]);
+
+		if (size <= BTMaxItemSizeOf(page) &&
+			PageIndexTupleOverwrite(page, offs[i], (Item) entries[i], size))
+			changed = true;
+		else
+			(void) ss->wanted(&entries[i]->t_tid, true, ss->arg);
+	}
+	if (changed)
+	{
+		MarkBufferDirty(buffer);
+		if (RelationNeedsWAL(ss->index))
+			log_newpage_buffer(buffer, true);
+	}
+	END_CRIT_SECTION();
 }
 
 /*
