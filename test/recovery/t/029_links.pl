@@ -24,7 +24,8 @@ wal_receiver_status_interval = '1s'
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
-	CREATE TABLE t (id int PRIMARY KEY, n int, k int, m int, v text, big text STORAGE EXTERNAL, w numeric);
+	CREATE TABLE t (id int PRIMARY KEY, n int, k int, m int, v text, big text, w numeric);
+	ALTER TABLE t ALTER big SET STORAGE EXTERNAL;
 	CREATE INDEX ON t USING inplace_btree (k);
 	CREATE INDEX ON t (m);
 	INSERT INTO t SELECT i, 0, i, i, 'v', CASE WHEN i = 5 THEN repeat('b', 3000) END, i FROM generate_series(1, 6) i;
