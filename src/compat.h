@@ -161,15 +161,15 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #if PG_VERSION_NUM >= 170000
 #define DecodedTuple		HeapTuple
 #define DecodedHeapTuple(t) (t)
-#define AllocDecodedTuple(rb, len)	ReorderBufferAllocTupleBuf(rb, len)
 #else
 #define DecodedTuple		ReorderBufferTupleBuf *
 #define DecodedHeapTuple(t) (&(t)->tuple)
-#define AllocDecodedTuple(rb, len)	ReorderBufferGetTupleBuf(rb, len)
 #endif
 #if PG_VERSION_NUM >= 180000
+#define AllocDecodedTuple(rb, len)	ReorderBufferAllocTupleBuf(rb, len)
 #define AllocDecodedChange(rb)	ReorderBufferAllocChange(rb)
 #else
+#define AllocDecodedTuple(rb, len)	ReorderBufferGetTupleBuf(rb, len)
 #define AllocDecodedChange(rb)	ReorderBufferGetChange(rb)
 #endif
 

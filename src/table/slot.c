@@ -110,7 +110,7 @@ tts_inplace_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 	return (Datum) 0;
 }
 
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 170000
 static bool
 tts_inplace_is_current_xact_tuple(TupleTableSlot *slot)
 {
@@ -369,7 +369,7 @@ const TupleTableSlotOps TTSOpsInplace = {
 	.clear = tts_inplace_clear,
 	.getsomeattrs = tts_inplace_getsomeattrs,
 	.getsysattr = tts_inplace_getsysattr,
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 170000
 	.is_current_xact_tuple = tts_inplace_is_current_xact_tuple,
 #endif
 	.materialize = tts_inplace_materialize,
