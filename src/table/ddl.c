@@ -17,6 +17,7 @@
 #include "access/heaptoast.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_attribute.h"
+#include "catalog/pg_type_d.h"
 #include "catalog/storage.h"
 #include "catalog/storage_xlog.h"
 #include "storage/smgr.h"
@@ -188,11 +189,54 @@ inplace_toast_am(Relation rel)
 	return HEAP_TABLE_AM_OID;
 }
 
+/*
+ * Does the table have a column whose declared width says little of what it
+ * takes, as trailing blanks are not stored?
+ */
+static bool
+has_wide_bpchar(TupleDesc desc)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (att->atttypid == BPCHAROID && !att->attisdropped &&
+			att->atttypmod > VARHDRSZ + 32)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The number of rows on the block.
+ */
+static int
+rows_on_block(Relation rel, BlockNumber blk)
+{
+	Buffer		buffer = ReadBuffer(rel, blk);
+	Page		page = BufferGetPage(buffer);
+	int			nrows = 0;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (!PageIsNew(page))
+	{
+		OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+		inplace_check_page(rel, page, blk);
+		for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+			if (ItemIdIsNormal(PageGetItemId(page, off)))
+				nrows++;
+	}
+	UnlockReleaseBuffer(buffer);
+	return nrows;
+}
+
 static void
 inplace_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages,
 					  double *tuples, double *allvisfrac)
 {
 	Size		overhead = SizeOfInplaceTupleHeader + sizeof(ItemIdData);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 
 	/*
 	 * A table that was never vacuumed or analyzed counts as ten pages if it is
@@ -200,12 +244,18 @@ inplace_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages,
 	 * is in it; rows as long as heap's make it the same guess, so that new
 	 * tables get the plans that they get with heap.
 	 */
-	if (rel->rd_rel->reltuples < 0 && RelationGetNumberOfBlocks(rel) < 10)
+	if (rel->rd_rel->reltuples < 0 && nblocks < 10)
 		overhead = MAXALIGN(SizeofHeapTupleHeader) + sizeof(ItemIdData);
 
 	table_block_relation_estimate_size(rel, attr_widths, pages, tuples,
 									   allvisfrac, overhead,
 									   BLCKSZ - SizeOfPageHeaderData);
+
+	/* without statistics widths are those declared: better look at a page */
+	if (rel->rd_rel->reltuples < 0 && nblocks >= 10 && inplace_preloaded &&
+		has_wide_bpchar(RelationGetDescr(rel)))
+		*tuples = Max(*tuples,
+					  (double) nblocks * rows_on_block(rel, nblocks / 2));
 }
 
 void
