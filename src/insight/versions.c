@@ -275,11 +275,10 @@ InsightDeform(TupleDesc desc, InplaceTupleHeader tup, Datum *values,
 			  bool *isnull)
 {
 	int			natts = Min(desc->natts, (int) HdrNatts(tup));
-	uint32		off = HdrSize(tup);
 	int			i;
 
-	(void) inplace_deform(desc, tup, 0, &off, natts, values, isnull,
-						  CurrentMemoryContext);
+	(void) inplace_deform_first(desc, tup, natts, values, isnull,
+								CurrentMemoryContext);
 	for (i = natts; i < desc->natts; i++)
 		values[i] = getmissingattr(desc, i + 1, &isnull[i]);
 }
@@ -981,7 +980,7 @@ inplace_versions(PG_FUNCTION_ARGS)
 		{
 			itemlen = ItemIdGetLength(lp);
 			item = palloc(Max(itemlen, SizeOfInplaceTupleHeader));
-			memcpy(item, PageGetItem(page, lp), itemlen);
+			memcpy(item, (char *) page + ItemIdGetOffset(lp), itemlen);
 		}
 	}
 	UnlockReleaseBuffer(buffer);

@@ -73,18 +73,37 @@ item_start(int end, Size len, bool aligned)
 	return start;
 }
 
+/*
+ * The caller has no relation, but a page in shared buffers has a tag.
+ */
 static void
 bad_line_pointer(Page page, OffsetNumber off)
 {
 	ItemId		lp = PageGetItemId(page, off);
+	Size		n = ((char *) page - BufferBlocks) / BLCKSZ;
 
+	if ((char *) page >= BufferBlocks && n < (Size) NBuffers)
+	{
+		RelFileLocator loc;
+		ForkNumber	fork;
+		BlockNumber blk;
+
+		BufferGetTag((Buffer) n + 1, &loc, &fork, &blk);
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("invalid line pointer %u in block %u of relation with file number %u",
+						off, blk, LocatorRel(loc)),
+				 errdetail("Flags %u, offset %u, length %u.",
+						   ItemIdGetFlags(lp), ItemIdGetOffset(lp),
+						   ItemIdGetLength(lp))));
+	}
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("corrupted line pointer %u: flags %u, offset %u, length %u (page bounds %u, %u, %u)",
-					off, ItemIdGetFlags(lp), ItemIdGetOffset(lp),
-					ItemIdGetLength(lp), ((PageHeader) page)->pd_lower,
-					((PageHeader) page)->pd_upper,
-					((PageHeader) page)->pd_special)));
+			 errmsg("invalid line pointer %u in a page of an inplace table",
+					off),
+			 errdetail("Flags %u, offset %u, length %u.",
+					   ItemIdGetFlags(lp), ItemIdGetOffset(lp),
+					   ItemIdGetLength(lp))));
 }
 
 static inline bool

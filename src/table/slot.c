@@ -70,6 +70,7 @@ static void
 tts_inplace_getsomeattrs(TupleTableSlot *slot, int natts)
 {
 	InplaceTupleTableSlot *is = ISLOT(slot);
+	int			got;
 
 	if (is->tuple == NULL)
 		elog(ERROR, "getsomeattrs called on a virtual inplace slot");
@@ -77,10 +78,12 @@ tts_inplace_getsomeattrs(TupleTableSlot *slot, int natts)
 		is->deform_cxt = AllocSetContextCreate(slot->tts_mcxt,
 											   "inplace slot values",
 											   ALLOCSET_SMALL_SIZES);
-	slot->tts_nvalid = inplace_deform(slot->tts_tupleDescriptor, is->tuple,
-									  slot->tts_nvalid, &is->off, natts,
-									  slot->tts_values, slot->tts_isnull,
-									  is->deform_cxt);
+	got = inplace_deform(slot->tts_tupleDescriptor, is->tuple, is->tuple_len,
+						 slot->tts_nvalid, &is->off, natts,
+						 slot->tts_values, slot->tts_isnull, is->deform_cxt);
+	if (unlikely(got < 0))
+		inplace_damaged_row(slot->tts_tableOid, &slot->tts_tid);
+	slot->tts_nvalid = got;
 }
 
 static Datum

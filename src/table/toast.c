@@ -97,12 +97,12 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 
 	if (old)
 	{
-		uint32		off = HdrSize(old);
 		int			got;
 
 		oldvalues = palloc(natts * sizeof(Datum));
 		oldisnull = palloc(natts * sizeof(bool));
-		got = inplace_deform(desc, old, 0, &off, natts, oldvalues, oldisnull, cxt);
+		got = inplace_deform_first(desc, old, natts, oldvalues, oldisnull,
+								   cxt);
 		for (; got < natts; got++)
 			oldvalues[got] = getmissingattr(desc, got + 1, &oldisnull[got]);
 	}
@@ -149,13 +149,12 @@ inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 
 	for (int t = 0; t < 2; t++)
 	{
-		uint32		off = HdrSize(tups[t]);
 		int			got;
 
 		values[t] = palloc(natts * sizeof(Datum));
 		isnull[t] = palloc(natts * sizeof(bool));
-		got = inplace_deform(desc, tups[t], 0, &off, natts, values[t], isnull[t],
-							 CurrentMemoryContext);
+		got = inplace_deform_first(desc, tups[t], natts, values[t], isnull[t],
+								   CurrentMemoryContext);
 		for (; got < natts; got++)
 			isnull[t][got] = true;
 	}
@@ -184,11 +183,10 @@ inplace_toast_delete(Relation rel, InplaceTupleHeader old, bool is_speculative)
 	int			natts = desc->natts;
 	Datum	   *values = palloc(natts * sizeof(Datum));
 	bool	   *isnull = palloc(natts * sizeof(bool));
-	uint32		off = HdrSize(old);
 	int			got;
 
-	got = inplace_deform(desc, old, 0, &off, natts, values, isnull,
-						 CurrentMemoryContext);
+	got = inplace_deform_first(desc, old, natts, values, isnull,
+							   CurrentMemoryContext);
 	for (; got < natts; got++)
 		isnull[got] = true;
 	toast_delete_external(rel, values, isnull, is_speculative);

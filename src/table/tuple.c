@@ -17,6 +17,7 @@
 #include "catalog/pg_type_d.h"
 #include "table/tuple.h"
 #include "utils/expandeddatum.h"
+#include "utils/lsyscache.h"
 
 /* how a varlena is going to be stored */
 typedef enum VarlenaForm
@@ -374,10 +375,12 @@ trimmed_size(const char *p)
 
 /*
  * See tuple.h.  Returns the number of attributes deformed, which is less than
- * natts if the tuple was stored before columns were added.
+ * natts if the tuple was stored before columns were added, or -1.  Lengths are
+ * looked at as they come; fixed ones cannot lead far, so they are only at
+ * the end.
  */
 int
-inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
+inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
 			   uint32 *off, int natts, Datum *values, bool *isnull,
 			   MemoryContext cxt)
 {
@@ -433,10 +436,29 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 		}
 		else if (att->attlen == -1)
 		{
-			if (VARATT_NOT_PAD_BYTE(p) && varlena_is_trimmed(p))
+			if (VARATT_IS_1B(p) && !VARATT_IS_1B_E(p))
 			{
-				values[attnum] = untrim(p, cxt);
-				o += trimmed_size(p);
+				values[attnum] = PointerGetDatum(p);
+				o += VARSIZE_1B(p);
+			}
+			else if (VARATT_IS_1B_E(p))
+			{
+				if (o + SizeOfTrimmedHeader > len)
+					return -1;
+				if (varlena_is_trimmed(p))
+				{
+					o += trimmed_size(p);
+					if (o > len)
+						return -1;
+					values[attnum] = untrim(p, cxt);
+				}
+				else if (VARTAG_EXTERNAL(p) == VARTAG_ONDISK)
+				{
+					values[attnum] = PointerGetDatum(p);
+					o += VARSIZE_EXTERNAL(p);
+				}
+				else
+					return -1;
 			}
 			else
 			{
@@ -445,14 +467,24 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 					o = att_align_nominal(o, att->attalign);
 					p = start + o;
 				}
+				if (o + VARHDRSZ > len || VARATT_IS_1B(p) ||
+					VARSIZE_4B(p) < VARHDRSZ)
+					return -1;
 				values[attnum] = PointerGetDatum(p);
-				o += VARSIZE_ANY(p);
+				o += VARSIZE_4B(p);
 			}
+			/* nobody is to follow a length that leads out of the row */
+			if (unlikely(o > len))
+				return -1;
 		}
 		else if (att->attlen == -2)
 		{
+			if (o >= len)
+				return -1;
 			values[attnum] = PointerGetDatum(p);
-			o += strlen(p) + 1;
+			o += strnlen(p, len - o) + 1;
+			if (o > len)
+				return -1;
 		}
 		else
 		{
@@ -473,8 +505,29 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 		}
 	}
 
+	if (unlikely(o > len))
+		return -1;
 	*off = o;
 	return attnum;
+}
+
+/*
+ * A row cannot be what it says it is.  tid may be invalid, or have a tag.
+ */
+void
+inplace_damaged_row(Oid relid, const ItemPointerData *tid)
+{
+	char	   *relname = OidIsValid(relid) ? get_rel_name(relid) : NULL;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 ItemPointerIsValid(tid) ?
+			 errmsg("row (%u,%u) of relation \"%s\" is damaged",
+					ItemPointerGetBlockNumberNoCheck(tid), TidOffset(tid),
+					relname ? relname : "?") :
+			 errmsg("a row of relation \"%s\" is damaged",
+					relname ? relname : "?"),
+			 errdetail("Its values do not end where it ends.")));
 }
 
 /*
@@ -602,18 +655,39 @@ inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen)
 	}
 }
 
+/*
+ * The first natts attributes of a tuple whose length the caller does not know
+ * (it is not longer than a page); an error if they cannot be told.
+ */
+int
+inplace_deform_first(TupleDesc desc, InplaceTupleHeader tup, int natts,
+					 Datum *values, bool *isnull, MemoryContext cxt)
+{
+	uint32		off = HdrSize(tup);
+	int			got = inplace_deform(desc, tup, BLCKSZ, 0, &off, natts,
+									 values, isnull, cxt);
+
+	if (got < 0)
+	{
+		ItemPointerData tid;
+
+		ItemPointerSetInvalid(&tid);
+		inplace_damaged_row(TupleDescAttr(desc, 0)->attrelid, &tid);
+	}
+	return got;
+}
+
 Datum
 inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 				bool *isnull, MemoryContext cxt)
 {
 	Datum		values[MaxTupleAttributeNumber];
 	bool		nulls[MaxTupleAttributeNumber];
-	uint32		off = HdrSize(tup);
 
 	Assert(attnum > 0);
 	if (attnum > HdrNatts(tup))
 		return getmissingattr(desc, attnum, isnull);
-	inplace_deform(desc, tup, 0, &off, attnum, values, nulls, cxt);
+	inplace_deform_first(desc, tup, attnum, values, nulls, cxt);
 	*isnull = nulls[attnum - 1];
 	return values[attnum - 1];
 }

@@ -288,11 +288,17 @@ extern InplaceTupleHeader inplace_form_tuple(TupleDesc desc,
  * "attnum" and offset *off (0 and HdrSize at the start).  Values of
  * by-reference types point into the tuple (which must be MAXALIGNed if it is
  * IP_ALIGNED), except trimmed bpchars, and values that are by reference and not
- * aligned, which are put together in "cxt".
+ * aligned, which are put together in "cxt".  Returns -1 if the attributes do not
+ * fit the tuple's length "len" (BLCKSZ if the caller does not know it), which
+ * means that the tuple is damaged.
  */
-extern int	inplace_deform(TupleDesc desc, InplaceTupleHeader tup, int attnum,
-						   uint32 *off, int natts, Datum *values, bool *isnull,
-						   MemoryContext cxt);
+extern int	inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len,
+						   int attnum, uint32 *off, int natts, Datum *values,
+						   bool *isnull, MemoryContext cxt);
+extern int	inplace_deform_first(TupleDesc desc, InplaceTupleHeader tup,
+								 int natts, Datum *values, bool *isnull,
+								 MemoryContext cxt);
+extern void inplace_damaged_row(Oid relid, const ItemPointerData *tid);
 
 /*
  * End offsets of each attribute, without looking at anything but lengths.

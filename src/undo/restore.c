@@ -184,7 +184,10 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
 	if (!PageIsNew(page) && off <= PageGetMaxOffsetNumber(page))
+	{
+		inplace_check_page(rel, page, block);
 		changed = InplaceRestoreRow(rel, buffer, off);
+	}
 	UnlockReleaseBuffer(buffer);
 	return changed;
 }

@@ -102,6 +102,9 @@ static int	nflagged = 0;		/* owned[0 .. nflagged) have NEEDS_SCAN */
 /* deepest subtransaction that may have written since it was looked at */
 static int	written_level = 0;
 
+/* how long the files were, so that a pointer past the end is found out */
+static BlockNumber known_blocks[UNDO_SHARED_KINDS];
+
 static UndoInsert *prepared = NULL; /* between UndoPrepare and UndoRelease */
 static UndoWriter *prepared_writer = NULL;
 
@@ -1043,7 +1046,17 @@ UndoReadBuffer(Relation rel, UndoPtr ptr, bool missing_ok)
 
 	undorel = UndoRelGet(kind, false);
 	if (!missing_ok)
+	{
+		/* (the file may have become longer, or shorter, since it was asked) */
+		if (unlikely(block >= known_blocks[kind]))
+		{
+			known_blocks[kind] = smgrnblocks(RelationGetSmgr(undorel),
+											 MAIN_FORKNUM);
+			if (block >= known_blocks[kind])
+				return InvalidBuffer;
+		}
 		return ReadBuffer(undorel, block);
+	}
 	if (block == UNDO_META_BLOCK)
 		return InvalidBuffer;
 	if (!RecoveryInProgress())

@@ -185,6 +185,10 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 			continue;
 		}
 
+		if (unlikely(ItemIdGetLength(lp) < SizeOfInplaceTupleHeader ||
+					 ItemIdGetOffset(lp) + ItemIdGetLength(lp) > BLCKSZ))
+			inplace_check_page(rel, page, BufferGetBlockNumber(buffer));
+
 		/* most rows are committed, and that is it */
 		infomask = ((InplaceTupleHeader) PageGetItem(page, lp))->t_infomask;
 		if ((infomask & (IP_COMMITTED | IP_DELETED | IP_PADDED)) == IP_COMMITTED ||

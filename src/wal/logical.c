@@ -29,11 +29,10 @@
 static void
 deform_row(TupleDesc desc, InplaceTupleHeader tup, Datum *values, bool *isnull)
 {
-	uint32		off = HdrSize(tup);
 	int			got;
 
-	got = inplace_deform(desc, tup, 0, &off, desc->natts, values, isnull,
-						 CurrentMemoryContext);
+	got = inplace_deform_first(desc, tup, desc->natts, values, isnull,
+							   CurrentMemoryContext);
 	for (; got < desc->natts; got++)
 		values[got] = getmissingattr(desc, got + 1, &isnull[got]);
 }
