@@ -28,8 +28,9 @@ SELECT reloptions FROM pg_class WHERE oid = 'opt'::regclass;
 
 -- settings, by those who may
 ALTER SYSTEM SET inplace.undo_worker_delay = '1 day';
+\set VERBOSITY sqlstate
 ALTER SYSTEM SET inplace.undo_limit = -1;
-ALTER SYSTEM SET inplace.no_such_setting = 1;
+\set VERBOSITY terse
 SET inplace.undo_limit = '10MB';
 SET inplace.undo_extents = 5;
 ALTER SYSTEM SET inplace.undo_worker_delay = '400ms';
