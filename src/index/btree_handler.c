@@ -188,6 +188,7 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	Oid			relam = index->rd_rel->relam;
 	bool		result = false;
 
+	InplaceRequirePreload();
 #ifndef USE_ASSERT_CHECKING
 	if (check == UNIQUE_CHECK_NO)
 		return nbtree_routine()->aminsert(index, values, isnull, tid, table,
@@ -250,6 +251,7 @@ inplace_btree_build(Relation table, Relation index, IndexInfo *info)
 	Oid			relam = index->rd_rel->relam;
 	IndexBuildResult *result = NULL;
 
+	InplaceRequirePreload();
 	info->ii_ParallelWorkers = RelationGetNumberOfBlocks(table) == 0 ? 0 :
 		ParallelBuildWorkers(table, index, info);
 	if (info->ii_ParallelWorkers > 0)
@@ -273,12 +275,46 @@ inplace_index_is_btree(Relation index)
 	return index->rd_indam->aminsert == inplace_btree_insert;
 }
 
+/* ---------------- not preloaded ---------------- */
+
+/*
+ * The planner asks each index method about the operators of a query, whatever
+ * tables it is on (from 18 on), so the handler must answer although the library
+ * was not preloaded.  It is the use of an index that is refused.
+ */
+static void
+refuse_build_empty(Relation index)
+{
+	InplaceRequirePreload();
+}
+
+static IndexScanDesc
+refuse_begin_scan(Relation index, int nkeys, int norderbys)
+{
+	InplaceRequirePreload();
+	return NULL;
+}
+
+static IndexBulkDeleteResult *
+refuse_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				   IndexBulkDeleteCallback callback, void *state)
+{
+	InplaceRequirePreload();
+	return NULL;
+}
+
+static IndexBulkDeleteResult *
+refuse_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	InplaceRequirePreload();
+	return NULL;
+}
+
 Datum
 inplace_btree_handler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
-	InplaceRequirePreload();
 	memcpy(am, nbtree_routine(), sizeof(IndexAmRoutine));
 	/* name_ops stores cstring; the server's own catalog does not ask */
 	am->amstorage = true;
@@ -287,5 +323,12 @@ inplace_btree_handler(PG_FUNCTION_ARGS)
 	am->amrescan = inplace_btree_rescan;
 	am->amgettuple = inplace_btree_gettuple;
 	am->amgetbitmap = inplace_btree_getbitmap;
+	if (unlikely(!inplace_preloaded))
+	{
+		am->ambuildempty = refuse_build_empty;
+		am->ambeginscan = refuse_begin_scan;
+		am->ambulkdelete = refuse_bulk_delete;
+		am->amvacuumcleanup = refuse_vacuum_cleanup;
+	}
 	PG_RETURN_POINTER(am);
 }

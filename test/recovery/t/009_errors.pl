@@ -17,6 +17,7 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE t (id int PRIMARY KEY, v text) USING inplace;
 	INSERT INTO t SELECT i, 'row ' || i FROM generate_series(1, 1000) i;
 	CREATE TABLE h (id int); INSERT INTO h VALUES (1);
+	CREATE TABLE w (id int) USING heap; CREATE INDEX ON w USING inplace_btree (id); INSERT INTO w VALUES (1);
 });
 my $whole = contents($node, 't');
 $node->stop;
@@ -30,12 +31,16 @@ foreach my $sql (
 	"INSERT INTO t VALUES (0, '')", "UPDATE t SET v = ''", 'DELETE FROM t', 'TRUNCATE t', 'VACUUM t', 'ANALYZE t',
 	'CREATE TABLE n (i int) USING inplace', 'COPY t TO stdout', 'SELECT * FROM t FOR UPDATE', 'CREATE INDEX ON t (v)',
 	'ALTER TABLE t ADD x int DEFAULT 5, ALTER v TYPE varchar(50)', 'ALTER TABLE h SET ACCESS METHOD inplace', 'CLUSTER t USING t_pkey',
+	'SET enable_seqscan = off; SELECT * FROM w WHERE id = 1', 'INSERT INTO w VALUES (2)', 'REINDEX TABLE w', 'VACUUM w',
+	'CREATE UNLOGGED TABLE n (i int); CREATE INDEX ON n USING inplace_btree (i)',
 	'VACUUM FULL t', 'REINDEX TABLE t', 'SELECT inplace.undo_size()', 'SELECT * FROM inplace.undo', "SELECT * FROM inplace.check('t')",
 	"SELECT * FROM inplace.page_items('t', 0)", "SELECT * FROM inplace.versions('t', '(0,1)')")
 {
 	like(sqlstate_of($node, $sql), $error, "not preloaded: $sql");
 }
 is(one($node, 'SELECT * FROM h'), '1', 'not preloaded: a heap table');
+is(one($node, 'SELECT count(*) FROM h a JOIN h b ON a.id = b.id AND a.id <= b.id WHERE a.id > 0'), '1',
+	'not preloaded: operators that our operator classes have');
 is(one($node, 'CREATE DATABASE d'), '', 'not preloaded: another database');
 like(sqlstate_of($node, 'CREATE EXTENSION inplace', 'd'), $error, 'not preloaded: CREATE EXTENSION');
 $node->stop;
