@@ -220,7 +220,15 @@ any_version_matches(ChainWalk *walk, Relation table, Relation index,
 		*xid = (walk->tuple->t_infomask & IP_FROZEN) ? InvalidTransactionId :
 			walk->tuple->t_xid;
 		if (!inplace_walk_back(walk, oldest_xmin))
+		{
+			/*
+			 * The row itself is younger than the horizon: the entry is of an
+			 * update that was rolled back, and no snapshot ever needed it.
+			 */
+			if (!TransactionIdPrecedes(*xid, oldest_xmin))
+				*xid = InvalidTransactionId;
 			return false;
+		}
 	}
 }
 

@@ -80,6 +80,22 @@ trimmable_blanks(struct varlena *v)
 	return (int) (len - n);
 }
 
+/* A value in memory may be a pointer to another; a row has that one. */
+static inline struct varlena *
+varlena_to_store(Datum value)
+{
+	struct varlena *v = (struct varlena *) DatumGetPointer(value);
+
+	while (unlikely(VARATT_IS_EXTERNAL_INDIRECT(v)))
+	{
+		struct varatt_indirect redirect;
+
+		memcpy(&redirect, VARDATA_EXTERNAL(v), sizeof(redirect));
+		v = redirect.pointer;
+	}
+	return v;
+}
+
 static VarlenaForm
 varlena_form(Form_pg_attribute att, struct varlena *v, Size *size)
 {
@@ -148,7 +164,7 @@ inplace_compute_size(TupleDesc desc, const Datum *values, const bool *isnull,
 			size += att->attlen;
 		else if (att->attlen == -1)
 		{
-			struct varlena *v = (struct varlena *) DatumGetPointer(values[i]);
+			struct varlena *v = varlena_to_store(values[i]);
 			Size		vsize;
 
 			switch (varlena_form(att, v, &vsize))
@@ -259,7 +275,7 @@ inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 		}
 		else if (att->attlen == -1)
 		{
-			struct varlena *v = (struct varlena *) DatumGetPointer(values[i]);
+			struct varlena *v = varlena_to_store(values[i]);
 			Size		vsize;
 
 			switch (varlena_form(att, v, &vsize))
