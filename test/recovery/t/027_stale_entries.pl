@@ -36,7 +36,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'b', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "primary_slot_name = 's1'\nhot_standby_feedback = off\n");
 $standby->start;
-$primary->wait_for_catchup($standby);
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 
 my $q = q{SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(k), sum(id) FROM t WHERE k BETWEEN 10 AND 60};
 my $seq = q{SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT count(*), sum(k), sum(id) FROM t WHERE k BETWEEN 10 AND 60};
@@ -55,7 +55,7 @@ my $changes = q{UPDATE t SET k = k + 50 WHERE id % 3 = 0; UPDATE t SET k = k - 2
 for my $when ('before the update', 'after the update')
 {
 	$primary->safe_psql('postgres', $changes) if $when eq 'after the update';
-	$primary->wait_for_catchup($standby);
+	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 	my $want = $standby->safe_psql('postgres', $seq);
 	my $session = psql_session($standby);
 	$session->query_safe(q{SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
@@ -65,7 +65,7 @@ for my $when ('before the update', 'after the update')
 	$primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
 	$primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
 	is($primary->safe_psql('postgres', 'SELECT * FROM stale'), '0', "$when: no row is marked any more");
-	$primary->wait_for_catchup($standby);
+	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 	my ($out) = eval { $session->query(q{SELECT 'answer ' || count(*) || '|' || sum(k) || '|' || sum(id) FROM t WHERE k BETWEEN 10 AND 60}) };
 	ok(!defined $out || $out !~ /answer/ || $out =~ /answer \Q$want\E/, "$when: the standby's old snapshot gets its own answer, or none")
 		or diag("$out instead of $want");
@@ -99,7 +99,7 @@ for my $steps (['VACUUM (INDEX_CLEANUP on) t'], ['VACUUM (INDEX_CLEANUP on) t', 
 # A promoted standby goes on with what it has been told.
 $primary->safe_psql('postgres', 'UPDATE t SET k = k + 1');
 $primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
-$primary->wait_for_catchup($standby);
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 $standby->promote;
 $standby->safe_psql('postgres', 'VACUUM t');
 same_answers($standby, 'promoted');
