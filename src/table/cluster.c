@@ -274,7 +274,12 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		 * Undo ends at a delete: nobody needs the row before it, so nobody
 		 * needs the row.
 		 */
-		Assert(i == 0);
+		if (i != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("row (%u,%u) of relation \"%s\" has versions that are newer than its deletion",
+							cs->walk->blk, cs->walk->off,
+							RelationGetRelationName(cs->walk->rel))));
 		*cs->tups_vacuumed += 1;
 		*cs->num_tuples -= 1;
 		*cs->tups_recently_dead -= 1;

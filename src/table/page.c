@@ -120,13 +120,18 @@ line_pointer_ok(Page page, ItemId lp)
 		(((InplaceTupleHeader) (page + start))->t_natts & IP_ALIGNED) == 0;
 }
 
-/* collect the page's items, except the one at "skip" */
-static void
-gather_items(Page page, OffsetNumber skip, PageItems *pi)
+/*
+ * Collect the page's items, except the one at "skip".  Returns a line pointer
+ * that cannot be right, or InvalidOffsetNumber: items that overlap would be
+ * moved over each other, or off the page.
+ */
+static OffsetNumber
+try_gather_items(Page page, OffsetNumber skip, PageItems *pi)
 {
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	PageItem   *item = pi->item;
 	uint32		last = ((PageHeader) page)->pd_special;
+	uint32		raw_sum = 0;
 
 	pi->presorted = true;
 	pi->any_aligned = pi->any_unaligned = false;
@@ -145,11 +150,11 @@ gather_items(Page page, OffsetNumber skip, PageItems *pi)
 		if (!ItemIdIsNormal(lp))
 		{
 			if (unlikely(ItemIdIsRedirected(lp)))
-				bad_line_pointer(page, off);
+				return off;
 			continue;
 		}
 		if (unlikely(!line_pointer_ok(page, lp)))
-			bad_line_pointer(page, off);
+			return off;
 		if (off == skip)
 			continue;
 
@@ -168,12 +173,53 @@ gather_items(Page page, OffsetNumber skip, PageItems *pi)
 			pi->any_unaligned = true;
 			pi->sum += item->len;
 		}
+		raw_sum += item->len;
 		if (item->off >= last)
 			pi->presorted = false;
+		else if (unlikely(item->off + item->len > last))
+			return off;			/* overlaps the one before */
 		last = item->off;
 		item++;
 	}
 	pi->n = item - pi->item;
+
+	if (unlikely(raw_sum + ((PageHeader) page)->pd_upper >
+				 ((PageHeader) page)->pd_special))
+		return maxoff;
+	return InvalidOffsetNumber;
+}
+
+static void
+gather_items(Page page, OffsetNumber skip, PageItems *pi)
+{
+	OffsetNumber bad = try_gather_items(page, skip, pi);
+
+	if (unlikely(bad != InvalidOffsetNumber))
+		bad_line_pointer(page, bad);
+}
+
+static OffsetNumber
+try_sort_items(PageItems *pi)
+{
+	if (pi->presorted)
+		return InvalidOffsetNumber;
+	sort_page_items(pi->item, pi->n);
+	pi->presorted = true;
+	for (int i = 1; i < pi->n; i++)
+	{
+		if (unlikely(pi->item[i].off + pi->item[i].len > pi->item[i - 1].off))
+			return pi->item[i].lp;
+	}
+	return InvalidOffsetNumber;
+}
+
+static void
+sort_items(Page page, PageItems *pi)
+{
+	OffsetNumber bad = try_sort_items(pi);
+
+	if (unlikely(bad != InvalidOffsetNumber))
+		bad_line_pointer(page, bad);
 }
 
 /*
@@ -188,11 +234,7 @@ compacted_upper(Page page, PageItems *pi)
 	if (!pi->any_aligned || !pi->any_unaligned)
 		return upper - (int) pi->sum;
 
-	if (!pi->presorted)
-	{
-		sort_page_items(pi->item, pi->n);
-		pi->presorted = true;
-	}
+	sort_items(page, pi);
 	for (int i = 0; i < pi->n; i++)
 		upper = item_start(upper, pi->item[i].len, pi->item[i].aligned);
 	return upper;
@@ -207,11 +249,8 @@ compact_items(Page page, PageItems *pi)
 	PageHeader	phdr = (PageHeader) page;
 	int			upper = phdr->pd_special;
 
-	if (!pi->presorted && pi->any_aligned && pi->any_unaligned)
-	{
-		sort_page_items(pi->item, pi->n);
-		pi->presorted = true;
-	}
+	if (pi->any_aligned && pi->any_unaligned)
+		sort_items(page, pi);
 
 	if (pi->presorted)
 	{
@@ -528,8 +567,7 @@ inplace_page_blank_gaps(Page page)
 	int			end;
 
 	gather_items(page, InvalidOffsetNumber, &pi);
-	if (!pi.presorted)
-		sort_page_items(pi.item, pi.n);
+	sort_items(page, &pi);
 
 	end = phdr->pd_special;
 	for (int i = 0; i < pi.n; i++)
@@ -549,6 +587,8 @@ inplace_check_page(Relation rel, Page page, BlockNumber blk)
 {
 	PageHeader	phdr = (PageHeader) page;
 	OffsetNumber maxoff;
+	OffsetNumber bad;
+	PageItems	pi;
 
 	if (PageIsNew(page))
 		return;
@@ -565,18 +605,26 @@ inplace_check_page(Relation rel, Page page, BlockNumber blk)
 				 errdetail("pd_lower %u, pd_upper %u, pd_special %u do not make a page of an inplace table.",
 						   phdr->pd_lower, phdr->pd_upper, phdr->pd_special)));
 
+	bad = try_gather_items(page, InvalidOffsetNumber, &pi);
+	if (bad == InvalidOffsetNumber)
+		bad = try_sort_items(&pi);
 	maxoff = PageGetMaxOffsetNumber(page);
-	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	for (OffsetNumber off = FirstOffsetNumber;
+		 off <= maxoff && bad == InvalidOffsetNumber; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 
-		if (ItemIdIsNormal(lp) ? line_pointer_ok(page, lp) :
-			!ItemIdIsRedirected(lp) && !ItemIdHasStorage(lp))
-			continue;
+		if (!ItemIdIsNormal(lp) && ItemIdHasStorage(lp))
+			bad = off;
+	}
+	if (bad != InvalidOffsetNumber)
+	{
+		ItemId		lp = PageGetItemId(page, bad);
+
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("invalid line pointer %u in block %u of relation \"%s\"",
-						off, blk, RelationGetRelationName(rel)),
+						bad, blk, RelationGetRelationName(rel)),
 				 errdetail("Flags %u, offset %u, length %u.",
 						   ItemIdGetFlags(lp), ItemIdGetOffset(lp),
 						   ItemIdGetLength(lp))));

@@ -608,7 +608,8 @@ inplace_row_state(InplaceTupleHeader tup, Buffer buffer,
 			 TransactionIdPrecedes(tup->t_xid, oldest_xmin))
 		gone = true;
 	else
-		gone = vistest && GlobalVisTestIsRemovableXid(vistest, tup->t_xid);
+		gone = vistest && TransactionIdIsNormal(tup->t_xid) &&	/* damaged? */
+			GlobalVisTestIsRemovableXid(vistest, tup->t_xid);
 
 	if (tup->t_infomask & IP_DELETED)
 		return gone ? ROW_DEAD : ROW_RECENTLY_DEAD;

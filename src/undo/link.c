@@ -207,7 +207,8 @@ walk_to_links(LinkWalk *w, LinkEffort effort)
 	int			steps = 0;
 
 	w->seq = 0;
-	while (!GlobalVisTestIsRemovableXid(vistest, w->hdr.t_xid) &&
+	while (TransactionIdIsNormal(w->hdr.t_xid) &&	/* not damaged */
+		   !GlobalVisTestIsRemovableXid(vistest, w->hdr.t_xid) &&
 		   fetch(w, &w->hdr))
 	{
 		if (w->rec.hdr.ur_type == UNDO_LINK)

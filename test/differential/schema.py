@@ -102,6 +102,12 @@ class Schema:
         self._rows(r)
         if r.random() < 0.2:
             self._late_columns(r)
+        if "t_pkey" in self.deferrable or "t_u" in self.deferrable:
+            # A heap update that changes an indexed column checks deferrable keys
+            # again although they are the same, and may have to wait; one that
+            # is in place does not.  Let these rows move, as heap's do.
+            self.setup.insert(0, "SET inplace.default_index_method = btree")
+            self.setup.append("RESET inplace.default_index_method")
 
     def tables(self):
         names = ["t"]
