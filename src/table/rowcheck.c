@@ -524,10 +524,11 @@ inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
 				 bool *have_tuple_lock)
 {
 	/*
-	 * Who already holds a lock on the row does not queue behind those who
-	 * wait for it: that would be a deadlock.
+	 * Who already holds a lock on the row, or has changed it, does not queue
+	 * behind those who wait for it: that would be a deadlock.  (In heap a
+	 * changed row has another TID, where nobody queues.)
 	 */
-	if (!*have_tuple_lock && !rc->own_lock)
+	if (!*have_tuple_lock && !rc->own_lock && rc->status != XID_CURRENT)
 	{
 		if (policy == LockWaitBlock)
 			LockTuple(rel, tid, inplace_row_lockmode[mode]);
