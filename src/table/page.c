@@ -582,13 +582,26 @@ inplace_page_blank_gaps(Page page)
 		memset(page + phdr->pd_lower, 0, end - phdr->pd_lower);
 }
 
+static void
+report_bad_line_pointer(Relation rel, Page page, BlockNumber blk,
+						OffsetNumber off)
+{
+	ItemId		lp = PageGetItemId(page, off);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("invalid line pointer %u in block %u of relation \"%s\"",
+					off, blk, RelationGetRelationName(rel)),
+			 errdetail("Flags %u, offset %u, length %u.",
+					   ItemIdGetFlags(lp), ItemIdGetOffset(lp),
+					   ItemIdGetLength(lp))));
+}
+
 void
 inplace_check_page(Relation rel, Page page, BlockNumber blk)
 {
 	PageHeader	phdr = (PageHeader) page;
 	OffsetNumber maxoff;
-	OffsetNumber bad;
-	PageItems	pi;
 
 	if (PageIsNew(page))
 		return;
@@ -605,28 +618,29 @@ inplace_check_page(Relation rel, Page page, BlockNumber blk)
 				 errdetail("pd_lower %u, pd_upper %u, pd_special %u do not make a page of an inplace table.",
 						   phdr->pd_lower, phdr->pd_upper, phdr->pd_special)));
 
-	bad = try_gather_items(page, InvalidOffsetNumber, &pi);
-	if (bad == InvalidOffsetNumber)
-		bad = try_sort_items(&pi);
 	maxoff = PageGetMaxOffsetNumber(page);
-	for (OffsetNumber off = FirstOffsetNumber;
-		 off <= maxoff && bad == InvalidOffsetNumber; off++)
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 
-		if (!ItemIdIsNormal(lp) && ItemIdHasStorage(lp))
-			bad = off;
+		if (ItemIdIsNormal(lp) ? !line_pointer_ok(page, lp) :
+			ItemIdIsRedirected(lp) || ItemIdHasStorage(lp))
+			report_bad_line_pointer(rel, page, blk, off);
 	}
-	if (bad != InvalidOffsetNumber)
-	{
-		ItemId		lp = PageGetItemId(page, bad);
+}
 
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("invalid line pointer %u in block %u of relation \"%s\"",
-						bad, blk, RelationGetRelationName(rel)),
-				 errdetail("Flags %u, offset %u, length %u.",
-						   ItemIdGetFlags(lp), ItemIdGetOffset(lp),
-						   ItemIdGetLength(lp))));
-	}
+void
+inplace_check_items(Relation rel, Page page, BlockNumber blk)
+{
+	PageItems	pi;
+	OffsetNumber bad;
+
+	inplace_check_page(rel, page, blk);
+	if (PageIsNew(page))
+		return;
+	bad = try_gather_items(page, InvalidOffsetNumber, &pi);
+	if (bad == InvalidOffsetNumber)
+		bad = try_sort_items(&pi);
+	if (unlikely(bad != InvalidOffsetNumber))
+		report_bad_line_pointer(rel, page, blk, bad);
 }

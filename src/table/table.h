@@ -253,6 +253,9 @@ extern void inplace_page_blank_gaps(Page page);
 /* is this page one of ours at all? ereports ERRCODE_DATA_CORRUPTED if not */
 extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
 
+/* ... and may its items be moved about?  For those who are going to do so. */
+extern void inplace_check_items(Relation rel, Page page, BlockNumber blk);
+
 /* recent.c: ReadBuffer for those who come by TID, with a guess of the buffer */
 extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
 extern void inplace_note_row_page(Relation rel, BlockNumber blk, Buffer buffer);

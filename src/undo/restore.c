@@ -185,7 +185,7 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 	page = BufferGetPage(buffer);
 	if (!PageIsNew(page) && off <= PageGetMaxOffsetNumber(page))
 	{
-		inplace_check_page(rel, page, block);
+		inplace_check_items(rel, page, block);
 		changed = InplaceRestoreRow(rel, buffer, off);
 	}
 	UnlockReleaseBuffer(buffer);

@@ -169,7 +169,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 	res->modified = false;
 
 	if (unlikely(maxoff > InplaceMaxTuplesPerPage))
-		inplace_check_page(rel, page, BufferGetBlockNumber(buffer));
+		inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
@@ -179,7 +179,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 		if (!ItemIdIsNormal(lp))
 		{
 			if (unlikely(ItemIdHasStorage(lp)))
-				inplace_check_page(rel, page, BufferGetBlockNumber(buffer));
+				inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
 			if (no_index && ItemIdIsDead(lp))
 				ps.unused[ps.nunused++] = off;
 			continue;
@@ -187,7 +187,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 
 		if (unlikely(ItemIdGetLength(lp) < SizeOfInplaceTupleHeader ||
 					 ItemIdGetOffset(lp) + ItemIdGetLength(lp) > BLCKSZ))
-			inplace_check_page(rel, page, BufferGetBlockNumber(buffer));
+			inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
 
 		/* most rows are committed, and that is it */
 		infomask = ((InplaceTupleHeader) PageGetItem(page, lp))->t_infomask;
@@ -212,7 +212,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 	if (change)
 	{
 		/* compacting finds a corrupted page, but that is too late then */
-		inplace_check_page(rel, page, BufferGetBlockNumber(buffer));
+		inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
 
 		START_CRIT_SECTION();
 

@@ -224,7 +224,7 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 	if (scan_empty_page(vac, blk, buffer, *vmbuffer))
 		return false;
 
-	inplace_check_page(vac->rel, page, blk);
+	inplace_check_items(vac->rel, page, blk);
 	inplace_prune_page(vac->rel, buffer, vac->vistest,
 					   vac->cutoffs.OldestXmin, vac->nindexes == 0,
 					   InvalidOffsetNumber, &pruned);
