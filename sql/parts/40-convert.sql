@@ -188,6 +188,7 @@ CREATE FUNCTION inplace.advise(
     OUT hot_updates bigint,
     OUT hot_share numeric,
     OUT newpage_updates bigint,
+    OUT index_entries bigint,
     OUT dead_rows bigint,
     OUT size_bytes bigint,
     OUT bloat_bytes bigint,
@@ -198,8 +199,10 @@ LANGUAGE sql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS $$
 WITH tables AS (
-    SELECT c.oid, n.nspname, c.relname, c.reltuples::float8 AS rows,
+    -- that are updated: heap tables, and inplace tables for their indexes
+    SELECT c.oid, n.nspname, c.relname, a.amname = 'heap' AS heap, c.reltuples::float8 AS rows,
            s.n_tup_upd AS updates, s.n_tup_hot_upd AS hot,
+           greatest(s.n_tup_upd - s.n_tup_hot_upd, 0) AS moved,
            (to_jsonb(s) ->> 'n_tup_newpage_upd')::bigint AS newpage,
            s.n_dead_tup AS dead,
            pg_relation_size(c.oid) AS size,
@@ -210,7 +213,7 @@ WITH tables AS (
          JOIN pg_namespace n ON n.oid = c.relnamespace
          JOIN pg_am a ON a.oid = c.relam
          JOIN pg_stat_all_tables s ON s.relid = c.oid
-    WHERE a.amname = 'heap' AND c.relkind IN ('r', 'm') AND c.oid >= 16384
+    WHERE a.amname IN ('heap', 'inplace') AND c.relkind IN ('r', 'm') AND c.oid >= 16384
       AND n.nspname NOT IN ('pg_catalog', 'pg_toast')
       AND c.relpersistence <> 't'
       AND pg_has_role(c.relowner, 'USAGE')
@@ -218,6 +221,34 @@ WITH tables AS (
       AND NOT EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
                       WHERE o.option_name = 'user_catalog_table'
                         AND o.option_value::boolean)
+), convertible AS (
+    -- btree indexes of inplace tables that can be inplace_btree, with all of a
+    -- partitioned index, for whoever owns all that is below it
+    SELECT x.relid
+    FROM (SELECT DISTINCT coalesce(pg_partition_root(t.oid), t.oid) AS root
+          FROM tables t
+          WHERE NOT t.heap AND t.moved > 0) r
+         CROSS JOIN LATERAL inplace.convertible_indexes(r.root, 'inplace_btree') x
+    WHERE NOT EXISTS (SELECT FROM pg_partition_tree(pg_partition_root(x.relid)) p
+                           JOIN pg_class c ON c.oid = p.relid
+                      WHERE NOT pg_has_role(c.relowner, 'USAGE'))
+), indexes AS (
+    -- each gets an entry by every update that is not HOT
+    SELECT i.indexrelid, i.indrelid, i.indkey::smallint[] AS keys, a.amname,
+           c.relname, n.nspname, c.relispartition, c.reltuples::float8 AS rows,
+           pg_relation_size(i.indexrelid) AS size,
+           coalesce((SELECT o.option_value::float8
+                     FROM pg_options_to_table(c.reloptions) o
+                     WHERE o.option_name = 'fillfactor'), 90) / 100 AS fill
+    FROM pg_index i
+         JOIN tables t ON t.oid = i.indrelid
+         JOIN pg_class c ON c.oid = i.indexrelid
+         JOIN pg_namespace n ON n.oid = c.relnamespace
+         JOIN pg_am a ON a.oid = c.relam
+    WHERE i.indisvalid
+      AND CASE WHEN t.heap
+               THEN a.amname <> 'brin' OR current_setting('server_version_num')::integer < 160000
+               ELSE i.indexrelid IN (SELECT x.relid FROM convertible x) END
 ), widths AS (
     -- bytes of a column on average, nulls included
     SELECT a.attrelid, a.attnum,
@@ -231,58 +262,63 @@ WITH tables AS (
          JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE a.attnum > 0 AND NOT a.attisdropped
       AND (c.oid IN (SELECT t.oid FROM tables t)
-           OR c.oid IN (SELECT i.indexrelid FROM pg_index i JOIN tables t ON t.oid = i.indrelid))
-), indexes AS (
-    SELECT i.indexrelid, i.indrelid, c.reltuples::float8 AS rows,
-           pg_relation_size(i.indexrelid) AS size,
-           coalesce((SELECT o.option_value::float8
-                     FROM pg_options_to_table(c.reloptions) o
-                     WHERE o.option_name = 'fillfactor'), 90) / 100 AS fill,
-           (SELECT sum(coalesce(tw.width, iw.width))
-            FROM unnest(i.indkey::smallint[]) WITH ORDINALITY k(attnum, n)
-                 JOIN widths iw ON iw.attrelid = i.indexrelid AND iw.attnum = k.n
-                 LEFT JOIN widths tw ON tw.attrelid = i.indrelid AND tw.attnum = k.attnum) AS width
-    FROM pg_index i
-         JOIN tables t ON t.oid = i.indrelid
-         JOIN pg_class c ON c.oid = i.indexrelid
-         JOIN pg_am a ON a.oid = c.relam
-    WHERE a.amname = 'btree' AND i.indisvalid
+           OR c.oid IN (SELECT i.indexrelid FROM indexes i))
 ), blocks AS (
     SELECT current_setting('block_size')::float8 AS size
 ), estimates AS (
     SELECT t.oid AS object, 'table' AS kind, t.oid AS on_table, t.size,
+           t.moved * (SELECT count(*) FROM indexes i WHERE i.indrelid = t.oid) AS entries,
            -- header 24, line pointer 4, page header 24
-           ceil(t.rows * (ceil((24 + w.width) / 8) * 8 + 4) / ((b.size - 24) * t.fill)) * b.size AS ideal,
-           t.rows,
-           t.updates * (70 + w.width) AS wal
+           CASE WHEN t.rows >= 0 THEN
+               ceil(t.rows * (ceil((24 + w.width) / 8) * 8 + 4) / ((b.size - 24) * t.fill)) * b.size
+           END AS ideal,
+           t.updates * (70 + w.width) AS wal,
+           format('SELECT inplace.convert(%L)', format('%I.%I', t.nspname, t.relname)) AS statement
     FROM tables t
          CROSS JOIN blocks b
          CROSS JOIN LATERAL (SELECT coalesce(sum(x.width), 0) AS width
                              FROM widths x WHERE x.attrelid = t.oid) w
+    WHERE t.heap
     UNION ALL
     SELECT i.indexrelid, 'index', i.indrelid, i.size,
+           t.moved,
            -- header 8, line pointer 4, page header 24 and special space 16
-           (1 + ceil(i.rows * (ceil((8 + i.width) / 8) * 8 + 4) / ((b.size - 40) * i.fill))) * b.size,
-           i.rows,
-           (t.updates - t.hot) * (64 + i.width)
+           CASE WHEN i.amname = 'btree' AND t.rows >= 0 AND i.rows >= 0 THEN
+               (1 + ceil(i.rows * (ceil((8 + w.width) / 8) * 8 + 4) / ((b.size - 40) * i.fill))) * b.size
+           END,
+           t.moved * (64 + w.width),
+           CASE WHEN t.heap THEN
+               format('SELECT inplace.convert(%L)', format('%I.%I', t.nspname, t.relname))
+           WHEN NOT i.relispartition THEN
+               format('SELECT inplace.set_index_method(%L, %L)', format('%I.%I', i.nspname, i.relname), 'inplace_btree')
+           ELSE
+               format('SELECT inplace.set_index_method(relid, %L) FROM pg_catalog.pg_partition_tree(%L)', 'inplace_btree',
+                      (SELECT format('%I.%I', n.nspname, c.relname)
+                       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                       WHERE c.oid = pg_partition_root(i.indexrelid)))
+           END
     FROM indexes i
          JOIN tables t ON t.oid = i.indrelid
          CROSS JOIN blocks b
+         CROSS JOIN LATERAL (SELECT coalesce(sum(coalesce(tw.width, iw.width)), 0) AS width
+                             FROM unnest(i.keys) WITH ORDINALITY k(attnum, n)
+                                  JOIN widths iw ON iw.attrelid = i.indexrelid AND iw.attnum = k.n
+                                  LEFT JOIN widths tw ON tw.attrelid = i.indrelid AND tw.attnum = k.attnum) w
 ), gains AS (
-    SELECT e.object, e.kind, e.on_table, e.size,
-           CASE WHEN e.rows >= 0 THEN greatest(e.size - e.ideal, 0)::bigint END AS bloat,
-           greatest(e.wal, 0)::bigint AS wal
+    SELECT e.object, e.kind, e.on_table, e.size, e.entries, e.statement,
+           CASE WHEN e.ideal IS NOT NULL THEN greatest(e.size - e.ideal, 0)::bigint END AS bloat,
+           e.wal::bigint AS wal
     FROM estimates e
 )
-SELECT row_number() OVER (ORDER BY g.wal + coalesce(g.bloat, 0) DESC, g.object),
+-- an index that only changes its method is not built anew, and keeps its bloat
+SELECT row_number() OVER (ORDER BY g.wal + CASE WHEN t.heap THEN coalesce(g.bloat, 0) ELSE 0 END DESC, g.object),
        g.object::regclass, g.kind, g.on_table::regclass, t.updates, t.hot,
-       round(t.hot::numeric / t.updates, 4), t.newpage, t.dead, g.size,
-       g.bloat, g.wal,
-       format('SELECT inplace.convert(%L)', format('%I.%I', t.nspname, t.relname))
+       round(t.hot::numeric / t.updates, 4), t.newpage, g.entries, t.dead, g.size,
+       g.bloat, g.wal, g.statement
 FROM gains g JOIN tables t ON t.oid = g.on_table
-WHERE g.kind = 'table' OR g.bloat > 0 OR g.wal > 0
+WHERE g.kind = 'table' OR g.wal > 0 OR (t.heap AND g.bloat > 0)
 ORDER BY 1
 $$;
 
 COMMENT ON FUNCTION inplace.advise() IS
-'the caller''s heap tables that are updated, and their btree indexes, those that would gain most from access method inplace first, with the numbers that say so and the statement to run';
+'the caller''s heap tables that are updated, their indexes, and the btree indexes of inplace tables that make updates move rows: those that would gain most from access methods inplace and inplace_btree first, with the numbers that say so and the statement to run';

@@ -33,6 +33,52 @@ SELECT bool_and((newpage_updates IS NULL) = (current_setting('server_version_num
 SELECT statement FROM inplace.advise() WHERE object = 'ad.cold'::regclass \gexec
 SELECT count(*) FROM inplace.advise() WHERE on_table = 'ad.cold'::regclass;
 
+-- what is only inserted into is not listed, what is not converted neither
+CREATE TABLE ad.log (id int PRIMARY KEY, n int) WITH (autovacuum_enabled = off);
+INSERT INTO ad.log SELECT g, g FROM generate_series(1, 2000) g;
+DELETE FROM ad.log WHERE id <= 1000;
+
+-- Updates that move the rows of an inplace table do so for its btree indexes;
+-- those of constraints stay what they are.  A table without statistics, and
+-- names that want quoting.
+SET inplace.default_index_method = btree;
+CREATE TABLE ad."Mixed Case" (id int PRIMARY KEY, n int, m int UNIQUE) USING inplace WITH (autovacuum_enabled = off);
+CREATE INDEX "it's n" ON ad."Mixed Case" (n);
+CREATE INDEX "Other" ON ad."Mixed Case" ((n + 1)) WHERE n > 0;
+CREATE INDEX mixed_hash ON ad."Mixed Case" USING hash (n);
+INSERT INTO ad."Mixed Case" SELECT g, 0, g FROM generate_series(1, 1000) g;
+UPDATE ad."Mixed Case" SET n = n + 1;
+-- partitions, of both methods
+CREATE TABLE ad."Part" (id int, n int, PRIMARY KEY (id)) PARTITION BY RANGE (id);
+CREATE TABLE ad."Part 1" PARTITION OF ad."Part" FOR VALUES FROM (0) TO (1000) USING inplace WITH (autovacuum_enabled = off);
+CREATE TABLE ad."Part 2" PARTITION OF ad."Part" FOR VALUES FROM (1000) TO (2000) USING heap WITH (autovacuum_enabled = off);
+CREATE INDEX "Part n" ON ad."Part" (n);
+INSERT INTO ad."Part" SELECT g, 0 FROM generate_series(0, 1999) g;
+UPDATE ad."Part" SET n = 1;
+RESET inplace.default_index_method;
+-- a table that was never analyzed, then one without rows
+CREATE TABLE ad.emptied (id int PRIMARY KEY, n int) WITH (autovacuum_enabled = off);
+INSERT INTO ad.emptied VALUES (1, 1);
+UPDATE ad.emptied SET n = 2;
+DELETE FROM ad.emptied;
+SELECT pg_stat_force_next_flush();
+SELECT object, kind, on_table, index_entries, bloat_bytes IS NULL AS bloat_unknown, wal_bytes > 0 AS wal, statement
+FROM inplace.advise() WHERE on_table::text LIKE 'ad.%' AND on_table <> 'ad.hot'::regclass ORDER BY kind DESC, object::text;
+VACUUM ANALYZE ad.emptied;
+SELECT object, bloat_bytes FROM inplace.advise() WHERE on_table = 'ad.emptied'::regclass ORDER BY 1;
+
+-- all that is said can be done, and then there is nothing left to say
+SELECT DISTINCT statement FROM inplace.advise() WHERE on_table::text LIKE 'ad.%' AND on_table <> 'ad.hot'::regclass ORDER BY 1 \gexec
+SELECT object FROM inplace.advise() WHERE on_table::text LIKE 'ad.%' AND on_table <> 'ad.hot'::regclass;
+SELECT c.relname, a.amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+WHERE c.relnamespace = 'ad'::regnamespace AND c.relname ~ '(Part|Mixed|Other|it.s)' AND c.relkind IN ('r', 'i', 'I') ORDER BY c.relname COLLATE "C";
+SELECT bool_and(c.n = 0) FROM (SELECT count(*) AS n FROM inplace.check('ad."Mixed Case"') UNION ALL SELECT count(*) FROM inplace.check('ad."Part 1"')) c;
+-- in place from now on
+SELECT ctid AS before FROM ad."Mixed Case" WHERE id = 7 \gset
+DROP INDEX ad.mixed_hash, ad."Other";
+UPDATE ad."Mixed Case" SET n = n + 1;
+SELECT ctid = :'before' AS in_place FROM ad."Mixed Case" WHERE id = 7;
+
 -- everybody sees his own tables
 CREATE ROLE regress_inplace_advise;
 GRANT USAGE ON SCHEMA inplace, ad TO regress_inplace_advise;
