@@ -17,11 +17,9 @@
  * transaction that made it.  The first gets the space of the longest, so
  * that all of them fit where it stands.
  *
- * Tags are renumbered from 0.  No trigger event is pending (CLUSTER sees to
- * that), nor has anybody else a TID of the old table.  For the same
- * reason a delete that moved the row becomes a plain delete: whoever
- * comes later with a snapshot from before has no use for the link but to tell
- * "updated" from "deleted".
+ * Tags are renumbered from 0: no trigger event is pending (CLUSTER sees to
+ * that), nor has anybody else a TID of the old table.  A row that was moved
+ * leads to its new place in the new table (cluster_moves.c).
  *
  * Indexes are built afterwards, from the newest versions, so a row of the new
  * table has no stale entries.
@@ -39,6 +37,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
+#include "table/cluster.h"
 #include "table/scan.h"
 #include "table/table.h"
 
@@ -69,6 +68,7 @@ typedef struct CopyState
 	Tuplesortstate *sort;		/* or NULL */
 	MemoryContext row_cxt;		/* reset for each row */
 	ChainWalk  *walk;
+	MoveLinks  *links;			/* or NULL */
 	HTAB	   *seen;			/* rows that an index scan may find twice */
 	BlockNumber checked;		/* old block known to need no restoring, whose
 								 * copy is in page */
@@ -197,8 +197,10 @@ has_versions(CopyState *cs, InplaceTupleHeader tup)
 }
 
 static void
-write_simple(CopyState *cs, InplaceTupleHeader tup, Size len)
+write_simple(CopyState *cs, BlockNumber blk, OffsetNumber off,
+			 InplaceTupleHeader tup, Size len)
 {
+	ItemPointerData old_tid;
 	ItemPointerData tid;
 	InplaceTupleHeader new;
 	Size		newlen;
@@ -209,6 +211,8 @@ write_simple(CopyState *cs, InplaceTupleHeader tup, Size len)
 	inplace_insert_raw(cs->new, new, newlen,
 					   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
 					   cs->bistate, &tid);
+	TidSet(&old_tid, blk, off);
+	inplace_cluster_note_row(cs->links, &old_tid, &tid);
 }
 
 /*
@@ -223,6 +227,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	int			max = 16;
 	Size		maxlen = 0;
 	bool		any_aligned = false;
+	ItemPointerData old_tid;
 	ItemPointerData tid;
 	uint8		tag = 0;
 	int			i;
@@ -300,6 +305,8 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	inplace_insert_raw(cs->new, v[i].tuple, maxlen,
 					   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
 					   cs->bistate, &tid);
+	TidSet(&old_tid, blk, off);
+	inplace_cluster_note_row(cs->links, &old_tid, &tid);
 
 	for (i = n - 2; i >= 0; i--)
 	{
@@ -313,7 +320,11 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		newer->t_infomask &= (IP_DELETED | IP_MOVED_PARTITION |
 							  IP_KEYS_UPDATED | IP_COMMITTED);
 		HdrSetUndo(newer, InvalidUndoPtr);
-		inplace_push_version_raw(cs->new, &tid, newer, v[i].len);
+
+		/* where it moved to is in the undo of the old table's row */
+		if (i > 0 || !inplace_cluster_delete_moved(cs->links, cs->new, tup,
+												   &old_tid, newer, &tid))
+			inplace_push_version_raw(cs->new, &tid, newer, v[i].len, NULL);
 	}
 }
 
@@ -354,6 +365,15 @@ restart:
 	memcpy(cs->page.data, page, BLCKSZ);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	cs->checked = blk;
+}
+
+static Page
+load_for_moves(void *state, Buffer buffer, BlockNumber blk)
+{
+	CopyState  *cs = state;
+
+	load_old_block(cs, buffer, blk);
+	return (Page) cs->page.data;
 }
 
 /*
@@ -469,7 +489,7 @@ copy_row(CopyState *cs, BlockNumber blk, OffsetNumber off)
 		if (versions)
 			write_versions(cs, blk, off, tup, len);
 		else
-			write_simple(cs, tup, len);
+			write_simple(cs, blk, off, tup, len);
 
 		vals[0] = vals[1] = *cs->num_tuples;
 		pgstat_progress_update_multi_param(2, params, vals);
@@ -651,6 +671,7 @@ write_sorted(CopyState *cs)
 			inplace_insert_raw(cs->new, new, len,
 							   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
 							   cs->bistate, &tid);
+			inplace_cluster_note_row(cs->links, &htup->t_self, &tid);
 			ExecClearTuple(cs->new_slot);
 		}
 
@@ -695,6 +716,8 @@ inplace_copy_for_cluster(Relation OldTable, Relation NewTable,
 										"inplace cluster row",
 										ALLOCSET_DEFAULT_SIZES);
 	cs->checked = InvalidBlockNumber;
+	cs->links = inplace_cluster_find_moves(OldTable, OldestXmin,
+										   load_for_moves, cs);
 	if (use_sort)
 		cs->sort = tuplesort_begin_cluster(RelationGetDescr(OldTable),
 										   OldIndex, maintenance_work_mem,
@@ -710,6 +733,7 @@ inplace_copy_for_cluster(Relation OldTable, Relation NewTable,
 		write_sorted(cs);
 		tuplesort_end(cs->sort);
 	}
+	inplace_cluster_finish_moves(cs->links, NewTable);
 
 	if (cs->seen != NULL)
 		hash_destroy(cs->seen);

@@ -863,7 +863,8 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
  */
 void
 inplace_push_version_raw(Relation rel, ItemPointer tid,
-						 InplaceTupleHeader newer, Size len)
+						 InplaceTupleHeader newer, Size len,
+						 const ItemPointerData *moved_to)
 {
 	BlockNumber blk = ItemPointerGetBlockNumber(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
@@ -900,6 +901,15 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 								   payload);
 		pfree(diff);
 	}
+	else if (moved_to)
+	{
+		BlockNumber newblk = ItemPointerGetBlockNumber(moved_to);
+		OffsetNumber newoff = ItemPointerGetOffsetNumber(moved_to);
+
+		memcpy(payload, &newblk, sizeof(newblk));
+		memcpy(payload + sizeof(newblk), &newoff, sizeof(newoff));
+		payload_len = sizeof(newblk) + sizeof(newoff);
+	}
 	if (SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + payload_len >
 		UNDO_MAX_RECORD)
 		ereport(ERROR,
@@ -907,7 +917,9 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 				 errmsg("undo record of row (%u,%u) of relation \"%s\" is too large",
 						blk, off, RelationGetRelationName(rel))));
 
-	undo_len = UndoBuild(undo, is_delete ? UNDO_DELETE : UNDO_UPDATE,
+	undo_len = UndoBuild(undo,
+						 !is_delete ? UNDO_UPDATE :
+						 moved_to ? UNDO_MOVE : UNDO_DELETE,
 						 newer->t_xid, 0, LocatorSpc(RelLocator(rel)),
 						 LocatorRel(RelLocator(rel)), blk, off, tup, newer,
 						 false, payload, payload_len);
