@@ -32,6 +32,7 @@
 #include "storage/lwlock.h"
 #include "tcop/utility.h"
 #include "undo/space.h"
+#include "table/table.h"
 #include "undo/undo.h"
 #include "utils/guc.h"
 #include "utils/portal.h"
@@ -540,5 +541,6 @@ _PG_init(void)
 	UndoWorkerRegister();
 	RegisterXactCallback(InplaceXactCallback, NULL);
 	UndoRegisterCallbacks();
+	inplace_register_row_page_callbacks();
 	inplace_preloaded = true;
 }

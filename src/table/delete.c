@@ -168,6 +168,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	TransactionId xid;
 	TM_Result	result;
 	Buffer		buffer;
+	bool		borrowed;		/* the pin on it */
 	Buffer		vmbuffer = InvalidBuffer;
 	Page		page;
 	BlockNumber blk;
@@ -210,7 +211,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	if (RelationIsLogicallyLogged(rel))
 		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
-	buffer = inplace_read_row_page(rel, blk);
+	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
 	page = BufferGetPage(buffer);
 	for (;;)
 	{
@@ -243,14 +244,16 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 
 	if (result == TM_Invisible)
 	{
-		UnlockReleaseBuffer(buffer);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		inplace_return_row_page(buffer, borrowed);
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("attempted to delete invisible tuple")));
 	}
 	if (result != TM_Ok)
 	{
-		UnlockReleaseBuffer(buffer);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		inplace_return_row_page(buffer, borrowed);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
 		inplace_row_wait_done(rel, &target.tid, LockTupleExclusive,
@@ -278,11 +281,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	if (changingPart)
 		hdr.t_infomask |= IP_MOVED_PARTITION;
 
-	cut = inplace_nothing_older(rel, &rc.base, rc.status);
-	conflict = false;
-	if (!cut && !rc.locked && RelationNeedsWAL(rel) &&
-		inplace_removable_here(rel, &rc.base, rc.status))
-		cut = conflict = true;
+	cut = inplace_cut_older(rel, &rc.base, rc.status,
+							!rc.locked && RelationNeedsWAL(rel), &conflict);
 	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cid,
 						 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
 						 blk, off, &rc.base, &hdr, cut, NULL, 0);
@@ -327,7 +327,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	if (logical)
 		pfree(lc.tuples);
 	bms_free(id_attrs);
-	ReleaseBuffer(buffer);
+	inplace_return_row_page(buffer, borrowed);
 	inplace_row_wait_done(rel, &target.tid, LockTupleExclusive, have_tuple_lock);
 	pgstat_count_heap_delete(rel);
 	return TM_Ok;

@@ -300,6 +300,7 @@ static void
 inplace_index_fetch_end(IndexFetchTableData *data)
 {
 	inplace_index_fetch_reset(data);
+	inplace_forget_row_page(&((InplaceIndexFetchData *) data)->cbuf);
 	pfree(data);
 }
 
@@ -383,7 +384,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	fetch->cbuf = ReleaseAndReadBuffer(prev, rel, blk);
 	if (fetch->cbuf != prev)
 	{
-		inplace_note_row_page(rel, blk, fetch->cbuf);
+		inplace_note_row_page(rel, blk, &fetch->cbuf);
 		inplace_page_prune_opt(rel, fetch->cbuf);
 	}
 
@@ -499,13 +500,14 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	OffsetNumber off = TidOffset(tid);
 	int			tag = TidTag(tid);
 	bool		found = false;
+	bool		borrowed;
 	Buffer		buffer;
 	Page		page;
 	ItemId		lp;
 
 	InplaceRequirePreload();
 
-	buffer = inplace_read_row_page(rel, blk);
+	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 
@@ -547,7 +549,8 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 		}
 	}
 
-	UnlockReleaseBuffer(buffer);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	inplace_return_row_page(buffer, borrowed);
 	return found;
 }
 

@@ -203,6 +203,21 @@ inplace_nothing_older(Relation rel, InplaceTupleHeader base, XidStatus status)
 		 UndoStandbysKnow(rel, base->t_xid));
 }
 
+bool
+inplace_cut_older(Relation rel, InplaceTupleHeader base, XidStatus status,
+				  bool can_tell, bool *conflict)
+{
+	*conflict = false;
+	if (inplace_is_first_version(base, status))
+		return true;
+	if (!inplace_removable_here(rel, base, status))
+		return false;
+	if (UndoStandbysKnow(rel, base->t_xid))
+		return true;
+	*conflict = can_tell;
+	return can_tell;
+}
+
 /*
  * Find the lockers' conflict with "mode".  Sets wait_xid or wait_multi and
  * returns true if somebody else has to end first.

@@ -72,10 +72,13 @@ extern bool inplace_moved_to(Relation rel, InplaceTupleHeader tup,
  * "Everybody" includes the queries on standbys.  inplace_removable_here is
  * about this server only: whoever goes by it has to put the version's xid into
  * its WAL record, for standbys to cancel the queries that do not see it, as
- * they do for heap's pruning.
+ * they do for heap's pruning.  inplace_cut_older does the latter if need be
+ * and if the record can tell them (can_tell): then *conflict is set.
  */
 extern bool inplace_nothing_older(Relation rel, InplaceTupleHeader base,
 								  XidStatus status);
+extern bool inplace_cut_older(Relation rel, InplaceTupleHeader base,
+							  XidStatus status, bool can_tell, bool *conflict);
 extern bool inplace_is_first_version(InplaceTupleHeader base, XidStatus status);
 extern bool inplace_removable_here(Relation rel, InplaceTupleHeader base,
 								   XidStatus status);

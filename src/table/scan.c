@@ -320,7 +320,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 
 	scan->nvis = 0;
 
-	inplace_note_row_page(rel, scan->cblock, buffer);
+	inplace_note_row_page(rel, scan->cblock, &scan->cbuf);
 	inplace_page_prune_opt(rel, buffer);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
@@ -600,6 +600,7 @@ inplace_scan_end(TableScanDesc sscan)
 	InplaceScanDesc scan = (InplaceScanDesc) sscan;
 
 	drop_page(scan);
+	inplace_forget_row_page(&scan->cbuf);
 #if PG_VERSION_NUM >= 170000
 	if (scan->stream)
 		read_stream_end(scan->stream);

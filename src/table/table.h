@@ -256,9 +256,21 @@ extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
 /* ... and may its items be moved about?  For those who are going to do so. */
 extern void inplace_check_items(Relation rel, Page page, BlockNumber blk);
 
-/* recent.c: ReadBuffer for those who come by TID, with a guess of the buffer */
+/* recent.c: ReadBuffer for those who come by TID */
 extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
-extern void inplace_note_row_page(Relation rel, BlockNumber blk, Buffer buffer);
+extern Buffer inplace_borrow_row_page(Relation rel, BlockNumber blk,
+									  bool *borrowed);
+extern void inplace_note_row_page(Relation rel, BlockNumber blk,
+								  const Buffer *where);
+extern void inplace_forget_row_page(const Buffer *where);
+extern void inplace_register_row_page_callbacks(void);
+
+static inline void
+inplace_return_row_page(Buffer buffer, bool borrowed)
+{
+	if (!borrowed)
+		ReleaseBuffer(buffer);
+}
 
 /* ---------------- insert.c, update.c, delete.c ---------------- */
 

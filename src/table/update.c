@@ -48,6 +48,7 @@ typedef struct UpdateState
 	TransactionId xid;
 	CommandId	cid;
 	Buffer		buffer;
+	bool		borrowed;		/* the pin on it (recent.c) */
 	Buffer		vmbuffer;
 	RowCheck	rc;
 	RowDiff		diff;
@@ -241,7 +242,6 @@ update_in_place(UpdateState *us)
 	bool		clear;
 	FreezeUnset unset;
 
-	us->conflict = false;
 	hdr->t_xid = us->xid;
 	hdr->t_tag = NextTag(us->rc.base.t_tag);
 	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
@@ -252,12 +252,11 @@ update_in_place(UpdateState *us)
 	 * Where nobody on this server needs anything older the undo record is
 	 * short, and the WAL record compact; it can tell standbys.
 	 */
-	nothing_older = inplace_nothing_older(rel, &us->rc.base, us->rc.status);
-	if (!nothing_older && !us->rc.locked && us->diff.same_size &&
-		RelationNeedsWAL(rel) &&
-		hdr->t_natts == us->rc.base.t_natts &&
-		inplace_removable_here(rel, &us->rc.base, us->rc.status))
-		nothing_older = us->conflict = true;
+	nothing_older = inplace_cut_older(rel, &us->rc.base, us->rc.status,
+									  !us->rc.locked && us->diff.same_size &&
+									  RelationNeedsWAL(rel) &&
+									  hdr->t_natts == us->rc.base.t_natts,
+									  &us->conflict);
 
 	/* older versions pile up: from time to time a way round them */
 	if (!nothing_older && us->rc.status == XID_COMMITTED)
@@ -551,6 +550,12 @@ prepare_logical(UpdateState *us, const Bitmapset *id_attrs)
 static pg_noinline void
 verify_keys(UpdateState *us, InplaceTupleHeader old, TupleTableSlot *slot)
 {
+	if (us->borrowed)
+	{
+		/* it may do anything, so have a pin of our own */
+		IncrBufferRefCount(us->buffer);
+		us->borrowed = false;
+	}
 	update_state = NULL;
 	PG_TRY();
 	{
@@ -610,7 +615,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
 		us->newlen > TOAST_TUPLE_THRESHOLD;
 
-	us->buffer = inplace_read_row_page(rel, us->blk);
+	us->buffer = inplace_borrow_row_page(rel, us->blk, &us->borrowed);
 	us->vmbuffer = InvalidBuffer;
 	us->newbuf = InvalidBuffer;
 	us->newvm = InvalidBuffer;
@@ -728,7 +733,8 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 
 	if (result != TM_Ok)
 	{
-		UnlockReleaseBuffer(us->buffer);
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+		inplace_return_row_page(us->buffer, us->borrowed);
 		if (BufferIsValid(us->vmbuffer))
 			ReleaseBuffer(us->vmbuffer);
 		if (oldcopy && needs_toast)
@@ -774,7 +780,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (us->newbuf != us->buffer)
 			ReleaseBuffer(us->newbuf);
 	}
-	ReleaseBuffer(us->buffer);
+	inplace_return_row_page(us->buffer, us->borrowed);
 	if (BufferIsValid(us->vmbuffer))
 		ReleaseBuffer(us->vmbuffer);
 	inplace_row_wait_done(rel, &us->target.tid, tuple_lock_mode, have_tuple_lock);

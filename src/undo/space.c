@@ -49,6 +49,11 @@
  *	  The worker first takes the extents out of the map, so nobody needs to
  *	  wait for the truncation but those who have to extend.
  *
+ * The pin
+ *	  A transaction keeps the page that it writes to pinned until it ends, for
+ *	  each of its rows needs it again.  The page is of an extent that it owns,
+ *	  so nobody wants to drop it from the buffers.
+ *
  * Lock order
  *	  data pages -> undo page -> directory -> extend_lock -> the space's lock
  *	  -> meta page -> pool_lock (a spinlock).  The space's lock is never held
@@ -62,6 +67,7 @@
 
 #include "undo/space.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 
 #define InvalidExtent PG_UINT32_MAX
 
@@ -81,6 +87,8 @@ typedef struct UndoWriter
 	uint32		last;			/* ... ended in */
 	Buffer		recent_buffer;	/* a guess where the current page is */
 	BlockNumber recent_block;
+	bool		pinned;			/* more than a guess: recent_buffer is pinned,
+								 * until the transaction ends */
 } UndoWriter;
 
 UndoShared *undo_shared = NULL;
@@ -90,8 +98,8 @@ static char *undo_spaces = NULL;
 
 static UndoSpace *my_spaces[UNDO_SHARED_KINDS];
 static UndoWriter writers[UNDO_SHARED_KINDS] = {
-	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber},
-	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber}
+	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber, false},
+	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
 };
 
 static OwnedExtent *owned = NULL;
@@ -620,6 +628,23 @@ UndoReserveOwned(void)
 	max_owned = max_owned ? max_owned * 2 : 16;
 }
 
+/*
+ * Let go of the page that is kept pinned.  It may be locked only if the caller
+ * unlocks it first.
+ */
+static void
+UndoUnpinPage(UndoWriter *w)
+{
+	ResourceOwner save = CurrentResourceOwner;
+
+	if (!w->pinned)
+		return;
+	w->pinned = false;
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	ReleaseBuffer(w->recent_buffer);
+	CurrentResourceOwner = save;
+}
+
 static void
 UndoTakeExtent(UndoKind kind, bool limited)
 {
@@ -628,6 +653,7 @@ UndoTakeExtent(UndoKind kind, bool limited)
 	uint32		n;
 
 	UndoReserveOwned();
+	UndoUnpinPage(w);
 
 	sp = UndoSpaceLock(kind, LW_SHARED);
 	if (!UndoFindPartial(sp, w, pg_atomic_read_u32(&sp->retreat), &n))
@@ -700,7 +726,10 @@ UndoHandBack(bool needs_scan)
 		}
 	}
 	for (int i = 0; i < UNDO_SHARED_KINDS; i++)
+	{
+		UndoUnpinPage(&writers[i]);
 		writers[i].cur = -1;
+	}
 	nowned = 0;
 	nflagged = 0;
 	written_level = 0;
@@ -806,14 +835,29 @@ UndoExtendFile(UndoSpace *sp, Relation undorel, uint32 n)
 	LWLockRelease(&sp->extend_lock.lock);
 }
 
+/*
+ * Pin the page, or with init begin it anew (then it is locked as well).  The
+ * pin is kept for the next records, so it belongs to the transaction, not to
+ * the command or subtransaction.
+ */
 static Buffer
-UndoPinRecent(UndoWriter *w, Relation undorel, BlockNumber block)
+UndoPinPage(UndoWriter *w, Relation undorel, BlockNumber block, bool init)
 {
-	if (w->recent_block == block && BufferIsValid(w->recent_buffer) &&
-		ReadRecentBuffer(RelLocator(undorel), MAIN_FORKNUM, block,
-						 w->recent_buffer))
-		return w->recent_buffer;
-	return ReadBuffer(undorel, block);
+	ResourceOwner save = CurrentResourceOwner;
+
+	Assert(!w->pinned);
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	if (init)
+		w->recent_buffer = ReadBufferExtended(undorel, MAIN_FORKNUM, block,
+											  RBM_ZERO_AND_LOCK, NULL);
+	else if (w->recent_block != block || !BufferIsValid(w->recent_buffer) ||
+			 !ReadRecentBuffer(RelLocator(undorel), MAIN_FORKNUM, block,
+							   w->recent_buffer))
+		w->recent_buffer = ReadBuffer(undorel, block);
+	w->recent_block = block;
+	w->pinned = true;
+	CurrentResourceOwner = save;
+	return w->recent_buffer;
 }
 
 /*
@@ -831,7 +875,13 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 	if (o->ext->fill > 0)
 	{
 		block = UndoExtentStart(o->number) + o->ext->fill - 1;
-		buffer = UndoPinRecent(w, undorel, block);
+		if (w->pinned && w->recent_block == block)
+			buffer = w->recent_buffer;
+		else
+		{
+			UndoUnpinPage(w);
+			buffer = UndoPinPage(w, undorel, block, false);
+		}
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 		ph = (PageHeader) BufferGetPage(buffer);
 		if (PageIsNew((Page) ph) || ph->pd_lower < SizeOfPageHeaderData ||
@@ -845,11 +895,9 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 		{
 			ui->ptr = UndoPtrMake(block, ph->pd_lower);
 			ui->init = false;
-			w->recent_buffer = buffer;
-			w->recent_block = block;
 			return buffer;
 		}
-		UnlockReleaseBuffer(buffer);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
 
 	if (o->ext->fill >= UNDO_EXTENT_BLOCKS)
@@ -857,12 +905,10 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 	if (o->ext->fill == 0)
 		UndoExtendFile(o->space, undorel, o->number);
 	block = UndoExtentStart(o->number) + o->ext->fill;
-	buffer = ReadBufferExtended(undorel, MAIN_FORKNUM, block,
-								RBM_ZERO_AND_LOCK, NULL);
+	UndoUnpinPage(w);
+	buffer = UndoPinPage(w, undorel, block, true);
 	ui->ptr = UndoPtrMake(block, SizeOfPageHeaderData);
 	ui->init = true;
-	w->recent_buffer = buffer;
-	w->recent_block = block;
 	return buffer;
 }
 
@@ -1003,7 +1049,7 @@ UndoRelease(UndoInsert *ui)
 	if (BufferIsLocal(ui->buffer))
 		ReleaseBuffer(ui->buffer);
 	else
-		UnlockReleaseBuffer(ui->buffer);
+		LockBuffer(ui->buffer, BUFFER_LOCK_UNLOCK);
 	ui->buffer = InvalidBuffer;
 	prepared = NULL;
 }
