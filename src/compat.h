@@ -49,6 +49,15 @@ typedef Oid RelFileNumber;
 #define CountUpdate(rel, inplace) pgstat_count_heap_update(rel, inplace)
 #endif
 
+/* pages of a relation read by this transaction, as its statistics will have it */
+#if PG_VERSION_NUM >= 160000
+#define RelationBlocksFetched(rel) \
+	((rel)->pgstat_info ? (rel)->pgstat_info->counts.blocks_fetched : 0)
+#else
+#define RelationBlocksFetched(rel) \
+	((rel)->pgstat_info ? (rel)->pgstat_info->t_counts.t_blocks_fetched : 0)
+#endif
+
 /* RelationGetBufferForTuple grew num_pages in 16 */
 #if PG_VERSION_NUM >= 160000
 #define GetBufferForTuple(rel, len, other, options, bistate, vm, vmother) \

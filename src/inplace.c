@@ -15,6 +15,7 @@
  *	  DROP DATABASE and the like need the undo worker out of the database.
  *	  VACUUM FULL of a whole database has to leave the undo relations out.
  *	  CREATE INDEX makes inplace_btree indexes (index/default_method.c).
+ *	  ALTER TABLE ... SET ACCESS METHOD shows how far it is.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,6 +31,7 @@
 #include "nodes/makefuncs.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "table/rewrite_progress.h"
 #include "tcop/utility.h"
 #include "undo/space.h"
 #include "table/table.h"
@@ -403,6 +405,28 @@ CallCreateIndex(UtilityArgs *u)
 }
 
 static void
+CallAlterTable(UtilityArgs *u)
+{
+	AlterTableStmt *stmt = (AlterTableStmt *) u->pstmt->utilityStmt;
+
+	inplace_before_alter_table(stmt);
+	if (!RewriteProgressBegin(stmt))
+	{
+		CallUtility(u);
+		return;
+	}
+	PG_TRY();
+	{
+		CallUtility(u);
+	}
+	PG_FINALLY();
+	{
+		RewriteProgressEnd();
+	}
+	PG_END_TRY();
+}
+
+static void
 InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 					  bool readOnlyTree, ProcessUtilityContext context,
 					  ParamListInfo params, QueryEnvironment *queryEnv,
@@ -426,12 +450,10 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 		CallVacuumFull(&u);
 	else if (IsA(stmt, IndexStmt))
 		CallCreateIndex(&u);
+	else if (IsA(stmt, AlterTableStmt))
+		CallAlterTable(&u);
 	else
-	{
-		if (IsA(stmt, AlterTableStmt))
-			inplace_before_alter_table((AlterTableStmt *) stmt);
 		CallUtility(&u);
-	}
 }
 
 /* ---------------- loading ---------------- */

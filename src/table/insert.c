@@ -19,6 +19,7 @@
 #include "access/visibilitymap.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
+#include "table/rewrite_progress.h"
 #include "table/rowcheck.h"
 #include "vacuum/freeze_stats.h"
 #include "wal/wal.h"
@@ -150,6 +151,8 @@ inplace_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
 	put_row(rel, tup, len, options, bistate, &blk, &off);
 	pfree(tup);
 
+	if (unlikely(OidIsValid(inplace_rewriting)))
+		RewriteProgressRowWritten(rel);
 	pgstat_count_heap_insert(rel, 1);
 	set_slot_after_insert(rel, slot, blk, off, xid, cid);
 }

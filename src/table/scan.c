@@ -34,6 +34,7 @@
 #include "storage/read_stream.h"
 #endif
 
+#include "table/rewrite_progress.h"
 #include "table/scan.h"
 #include "table/table.h"
 
@@ -703,9 +704,13 @@ next_row_pagemode(InplaceScanDesc scan, ScanDirection dir,
 		if (!inplace_scan_next_page(scan, dir))
 			break;
 		inplace_scan_load_page(scan, NULL, -1);
+		if (unlikely(OidIsValid(inplace_rewriting)))
+			RewriteProgressPageRead(scan->base.rs_rd, scan->nvis);
 		i = ScanDirectionIsForward(dir) ? 0 : scan->nvis - 1;
 	}
 
+	if (unlikely(OidIsValid(inplace_rewriting)))
+		RewriteProgressReadAll(scan->base.rs_rd);
 	ExecClearTuple(slot);
 	return false;
 }
