@@ -24,6 +24,11 @@
  *	  and if the row on the page is the same still; an index entry that leads
  *	  nowhere only if it is there at the second look, and its row is not; a
  *	  row that no entry leads to always, for the snapshot protects the entry.
+ *	  INCLUDE columns of an entry (its payload) count while the row is not
+ *	  IP_STALE (index/index.h): they are a finding if they are others than the
+ *	  row's when the index is asked, and the row is the same, without that
+ *	  mark, before and after.  Our snapshot keeps VACUUM from taking a mark away
+ *	  that was put in between.
  *	  A Bloom filter may say that an entry is there which is not (with filters
  *	  that fit maintenance_work_mem: one in fifty at worst, and of small tables
  *	  hardly ever), never the reverse.
@@ -63,6 +68,7 @@
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 
+#include "index/index.h"
 #include "insight/insight.h"
 
 PG_FUNCTION_INFO_V1(inplace_check);
@@ -101,6 +107,7 @@ typedef struct IndexCheck
 	ExprState  *predicate;
 	bool		scannable;		/* can be scanned without keys */
 	bool		has_keys;		/* btree: entries come with their keys */
+	bool		has_payload;	/* and with INCLUDE columns */
 	bool		check_rows;		/* rows must be found in the filter */
 	bloom_filter *filter;
 	int			nfindings;
@@ -235,11 +242,11 @@ call_guarded(CheckState *state, GuardedFunction fn, void *arg, int64 block,
 /* ---------------- looking at a page a second time ---------------- */
 
 /*
- * Is the row still what the copy showed?
+ * Is the row still what the copy showed, but for some bits of its header?
  */
 static bool
 row_unchanged(CheckState *state, BlockNumber block, OffsetNumber off,
-			  const InplaceTupleHeaderData *seen)
+			  const InplaceTupleHeaderData *seen, uint16 but_for)
 {
 	Buffer		buffer = ReadBuffer(state->rel, block);
 	Page		page;
@@ -260,7 +267,7 @@ row_unchanged(CheckState *state, BlockNumber block, OffsetNumber off,
 			memcpy(&now, PageGetItem(page, lp), SizeOfInplaceTupleHeader);
 			same = now.t_xid == seen->t_xid &&
 				memcmp(now.t_undo, seen->t_undo, sizeof(now.t_undo)) == 0 &&
-				((now.t_infomask ^ seen->t_infomask) & ~VOLATILE_BITS) == 0 &&
+				((now.t_infomask ^ seen->t_infomask) & ~but_for) == 0 &&
 				now.t_tag == seen->t_tag;
 		}
 	}
@@ -435,7 +442,8 @@ check_chain(CheckState *state, BlockNumber block, OffsetNumber off,
 				(walk->status == INSIGHT_XID_CURRENT ||
 				 walk->status == INSIGHT_XID_IN_PROGRESS))
 				problem = "row of a running transaction has a direct lock, its undo is lost";
-			if (problem != NULL && row_unchanged(state, block, off, page_hdr))
+			if (problem != NULL &&
+				row_unchanged(state, block, off, page_hdr, VOLATILE_BITS))
 				report(state, block, off, NULL, "error", problem);
 			problem = NULL;
 		}
@@ -484,7 +492,7 @@ check_chain(CheckState *state, BlockNumber block, OffsetNumber off,
 		{
 			/* if the row has changed since, we looked for what was over */
 			ok = false;
-			if (row_unchanged(state, block, off, page_hdr))
+			if (row_unchanged(state, block, off, page_hdr, VOLATILE_BITS))
 				report(state, block, off, NULL, "error", problem);
 		}
 		break;
@@ -568,6 +576,18 @@ fingerprint_key(StringInfo buf, Form_pg_attribute att, Datum value, bool isnull)
 		appendBinaryStringInfo(buf, DatumGetPointer(value), att->attlen);
 }
 
+/* entries with their payload are in the filter, too */
+static void
+fingerprint_payload(StringInfo buf, Relation index, const Datum *values,
+					const bool *isnull)
+{
+	TupleDesc	desc = RelationGetDescr(index);
+
+	appendStringInfoChar(buf, 'p');
+	for (int i = IndexRelationGetNumberOfKeyAttributes(index); i < desc->natts; i++)
+		fingerprint_key(buf, TupleDescAttr(desc, i), values[i], isnull[i]);
+}
+
 static bool
 entry_known(CheckState *state, BlockNumber block, OffsetNumber off)
 {
@@ -629,6 +649,8 @@ scan_index(CheckState *state, void *arg)
 	StringInfoData buf;
 	IndexScanDesc scan;
 	ItemPointer tid;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		nulls[INDEX_MAX_KEYS];
 	MemoryContext entry_cxt;
 	MemoryContext oldcxt;
 
@@ -663,10 +685,18 @@ scan_index(CheckState *state, void *arg)
 
 				fingerprint_key(&buf, TupleDescAttr(desc, i), value, isnull);
 			}
+			bloom_add_element(ic->filter, (unsigned char *) buf.data, buf.len);
+			if (ic->has_payload)
+			{
+				index_deform_tuple(scan->xs_itup, scan->xs_itupdesc, values, nulls);
+				fingerprint_payload(&buf, ic->rel, values, nulls);
+				bloom_add_element(ic->filter, (unsigned char *) buf.data, buf.len);
+			}
 			MemoryContextSwitchTo(oldcxt);
 			MemoryContextReset(entry_cxt);
 		}
-		bloom_add_element(ic->filter, (unsigned char *) buf.data, buf.len);
+		else
+			bloom_add_element(ic->filter, (unsigned char *) buf.data, buf.len);
 	}
 	index_endscan(scan);
 	MemoryContextDelete(entry_cxt);
@@ -674,12 +704,40 @@ scan_index(CheckState *state, void *arg)
 }
 
 /*
+ * Has this entry of the row the payload of the row's version?
+ */
+static bool
+payload_agrees(IndexCheck *ic, IndexTuple itup, TupleDesc desc,
+			   const Datum *values, const bool *isnull)
+{
+	Datum		entry_values[INDEX_MAX_KEYS];
+	bool		entry_nulls[INDEX_MAX_KEYS];
+	StringInfoData entry;
+	StringInfoData row;
+	bool		result;
+
+	if (itup == NULL)
+		elog(ERROR, "index scan returned no index tuple");
+	initStringInfo(&entry);
+	initStringInfo(&row);
+	index_deform_tuple(itup, desc, entry_values, entry_nulls);
+	fingerprint_payload(&entry, ic->rel, entry_values, entry_nulls);
+	fingerprint_payload(&row, ic->rel, values, isnull);
+	result = entry.len == row.len &&
+		memcmp(entry.data, row.data, row.len) == 0;
+	pfree(entry.data);
+	pfree(row.data);
+	return result;
+}
+
+/*
  * The filter does not know this entry.  It compares bytes; what the index
  * holds need only be equal by its operator class.  So ask the index.
+ * "payload", if not NULL, comes to be false if the entry has another one.
  */
 static bool
 btree_has_entry(CheckState *state, IndexCheck *ic, ItemPointer tid,
-				Datum *values, bool *isnull)
+				Datum *values, bool *isnull, bool *payload)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(ic->rel);
 	ScanKeyData keys[INDEX_MAX_KEYS];
@@ -710,24 +768,53 @@ btree_has_entry(CheckState *state, IndexCheck *ic, ItemPointer tid,
 	}
 
 	scan = begin_index_scan(state->rel, ic->rel, state->snapshot, nkeys);
+	scan->xs_want_itup = payload != NULL;
 	index_rescan(scan, keys, nkeys, NULL, 0);
 	while (!result &&
 		   (found = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		result = ItemPointerEquals(found, tid);
+		if (result && payload != NULL)
+			*payload = payload_agrees(ic, scan->xs_itup, scan->xs_itupdesc,
+									  values, isnull);
 	}
 	index_endscan(scan);
 	return result;
 }
 
 /*
- * Step 3, for a row that the snapshot sees: is it in the indexes?
+ * Does the row, seen on its page with that header and not IP_STALE, have the
+ * entry with its payload?  "buf" is the fingerprint of the entry's key.
+ */
+static void
+check_payload(CheckState *state, IndexCheck *ic, StringInfo buf, ItemPointer tid,
+			  Datum *values, bool *isnull, const InplaceTupleHeaderData *seen)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+	bool		agrees = true;
+
+	fingerprint_payload(buf, ic->rel, values, isnull);
+	if (bloom_lacks_element(ic->filter, (unsigned char *) buf->data, buf->len) &&
+		btree_has_entry(state, ic, tid, values, isnull, &agrees) && !agrees &&
+		row_unchanged(state, block, off, seen, VOLATILE_BITS & ~IP_STALE))
+		report_index(state, ic, block, off,
+					 "index entry has INCLUDE columns that are not the row's");
+}
+
+/*
+ * Step 3, for a row that the snapshot sees: is it in the indexes?  "page_hdr"
+ * is what stands on the page.
  */
 static void
 check_row_in_indexes(CheckState *state, BlockNumber block, OffsetNumber off,
-					 InplaceTupleHeader tuple, Size len)
+					 InplaceTupleHeader tuple, Size len,
+					 const InplaceTupleHeaderData *page_hdr)
 {
+	/* versions of one transaction have different tags */
+	bool		payload_counts = !(page_hdr->t_infomask & IP_STALE) &&
+		tuple->t_xid == page_hdr->t_xid && tuple->t_tag == page_hdr->t_tag;
 	ItemPointerData tid;
 	StringInfoData buf;
 	int			i;
@@ -761,10 +848,12 @@ check_row_in_indexes(CheckState *state, BlockNumber block, OffsetNumber off,
 		}
 		if (bloom_lacks_element(ic->filter, (unsigned char *) buf.data, buf.len) &&
 			!(ic->has_keys &&
-			  btree_has_entry(state, ic, &tid, values, isnull)))
+			  btree_has_entry(state, ic, &tid, values, isnull, NULL)))
 			report_index(state, ic, block, off,
 						 ic->has_keys ? "row has no index entry with its key" :
 						 "row has no index entry");
+		else if (ic->has_payload && payload_counts)
+			check_payload(state, ic, &buf, &tid, values, isnull, page_hdr);
 	}
 
 	ExecClearTuple(state->slot);
@@ -874,6 +963,7 @@ open_indexes(CheckState *state)
 			!(form->indcheckxmin &&
 			  !TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
 									 TransactionXmin));
+		ic->has_payload = ic->has_keys && inplace_has_payload(index);
 		if (ic->check_rows)
 			nfilters++;
 	}
@@ -890,6 +980,8 @@ open_indexes(CheckState *state)
 			(BLCKSZ / (sizeof(ItemIdData) + sizeof(IndexTupleData) + 8));
 		if (ic->rel->rd_rel->reltuples > elems)
 			elems = (int64) ic->rel->rd_rel->reltuples;
+		if (ic->has_payload)
+			elems *= 2;
 		ic->filter = bloom_create(Max(elems, 1),
 								  Max(maintenance_work_mem / nfilters, 1024),
 								  (uint64) GetCurrentTimestamp());
@@ -1065,7 +1157,8 @@ check_item(CheckState *state, BlockNumber block, OffsetNumber off, Page page,
 			check_toast(state, block, off, values, isnull, &ok);
 		}
 		if (ok && state->nindexes > 0)
-			check_row_in_indexes(state, block, off, version, version_len);
+			check_row_in_indexes(state, block, off, version, version_len,
+								 &page_hdr);
 	}
 }
 

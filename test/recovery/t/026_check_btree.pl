@@ -14,14 +14,28 @@ my $node = new_node('tree', extra => pg_major() >= 18 ? ['--no-data-checksums'] 
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
-	CREATE TABLE t (id int PRIMARY KEY, k int, d int) USING inplace;
-	INSERT INTO t SELECT i, i, i / 50 FROM generate_series(1, 3000) i;
+	CREATE TABLE t (id int PRIMARY KEY, k int, d int, p text) USING inplace;
+	INSERT INTO t SELECT i, i, i / 50, nullif('p' || i % 7, 'p3') FROM generate_series(1, 3000) i;
 	CREATE INDEX t_k ON t USING inplace_btree (k);
 	CREATE INDEX t_d ON t USING inplace_btree (d);
+	CREATE INDEX t_ours ON t USING inplace_btree (k) INCLUDE (d, p);
+	SET inplace.default_index_method = btree;
+	CREATE UNIQUE INDEX t_stock ON t (k) INCLUDE (d, p);
+	-- what an update leaves in an entry of ours is no finding
+	UPDATE t SET d = -1, p = 'xyz' WHERE id = 1500;
 	CHECKPOINT;
 });
 my $findings = q{SELECT index::regclass || ': ' || problem FROM inplace.check('t') WHERE index IS NOT NULL};
 is(one($node, $findings), '', 'nothing wrong at first');
+
+# the fifth entry of a page of t_ours or t_stock (without nulls): its key is at byte 8, d at 12
+sub change_payload
+{
+	my ($page) = @_;
+	my $item = unpack('V', substr($page, 24 + 4 * 5, 4)) & 0x7fff;
+	substr($page, $item + 12, 4) = pack('V', 4711);
+	return $page;
+}
 
 # Leaf pages of a built index begin at block 1; its line pointers at byte 24, the
 # first one being the high key's; the page's neighbours are in its special space.
@@ -66,7 +80,9 @@ foreach my $case (
 		substr($page, $list, 6) = substr($page, $list + 6, 6);
 		substr($page, $list + 6, 6) = $tid;
 		return $page;
-	}, qr/block 1, offset 4: posting list is not in order/ ])
+	}, qr/block 1, offset 4: posting list is not in order/ ],
+	[ 't_ours', 'another payload', \&change_payload, qr/index entry has INCLUDE columns that are not the row's$/ ],
+	[ 't_stock', 'another payload', \&change_payload, qr/index entry has INCLUDE columns that are not the row's$/ ])
 {
 	my ($index, $what, $damage, $expected) = @$case;
 	my $file = $node->data_dir . '/' . one($node, "SELECT pg_relation_filepath('$index')");
