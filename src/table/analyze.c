@@ -105,6 +105,9 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 		{
 			case ROW_LIVE:
 				scan->vis[n++] = off;
+				/* and for its stale index entries */
+				if (tup->t_infomask & IP_STALE)
+					scan->dead++;
 				break;
 
 			case ROW_DEAD:

@@ -785,9 +785,13 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		ReleaseBuffer(us->vmbuffer);
 	inplace_row_wait_done(rel, &us->target.tid, tuple_lock_mode, have_tuple_lock);
 
+	/*
+	 * The server counts a dead row for every update.  One in place leaves
+	 * nothing for VACUUM, unless it is the row's first that leaves an entry
+	 * behind in an index; that stays so if it is rolled back.
+	 */
 	CountUpdate(rel, *in_place);
-	if (*in_place)
-		/* it leaves nothing for VACUUM */
+	if (*in_place && !(us->stale && !(us->rc.base.t_infomask & IP_STALE)))
 		pgstat_update_heap_dead_tuples(rel, 1);
 
 	bms_free(index_attrs);

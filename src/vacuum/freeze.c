@@ -237,8 +237,8 @@ survey_row(InplaceVacuum *vac, Buffer buffer, OffsetNumber off,
 	if (tup->t_infomask & IP_STALE)
 	{
 		survey->all_visible = survey->all_frozen = false;
-		if (state == ROW_LIVE && stale_candidate(vac, survey->blk, off, tup))
-			survey->stale[survey->nstale++] = off;
+		if (state == ROW_LIVE)
+			stale_survey_row(vac, off, tup, survey);
 	}
 
 	if (HdrIsLocked(tup) && !survey_lockers(vac, off, tup, survey))
@@ -261,7 +261,8 @@ inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 	survey->all_visible = survey->all_frozen = true;
 	survey->nlive = survey->nrecently_dead = survey->nlpdead = 0;
 	survey->freeze_required = false;
-	survey->nfreeze = survey->nunlock = survey->nstale = 0;
+	survey->nfreeze = survey->nunlock = 0;
+	survey->nstale = survey->nstale_pending = 0;
 	survey->freeze_horizon = InvalidTransactionId;
 	survey->oldest_xid = survey->oldest_xid_nofreeze = vac->new_relfrozenxid;
 	survey->oldest_mxid = survey->oldest_mxid_nofreeze = vac->new_relminmxid;

@@ -35,6 +35,13 @@
  * there is something to find, and with index_cleanup = auto only if the
  * candidates are on more than a small part of the pages.
  *
+ * Statistics.  A row counts as dead from the update that makes it IP_STALE
+ * (update.c) until its mark is cleared, once, however often it is updated:
+ * that is what makes autovacuum come, twice.  So VACUUM reports the rows that
+ * it leaves behind as dead (stale_pending), like those that are recently dead; but
+ * not those with which the next VACUUM could not get any further either, or
+ * autovacuum would never rest.
+ *
  * Rows whose indexed values are in the TOAST table are left alone: these
  * cannot be fetched with a page locked.
  *
@@ -148,19 +155,23 @@ locked_by_somebody(InplaceVacuum *vac, BlockNumber blk, OffsetNumber off,
 }
 
 /*
- * May a live IP_STALE row be rid of its stale entries by this VACUUM?
+ * A live IP_STALE row: may it be rid of its stale entries by this VACUUM, or
+ * by a later one?
  */
-bool
-stale_candidate(InplaceVacuum *vac, BlockNumber blk, OffsetNumber off,
-				InplaceTupleHeader tup)
+void
+stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
+				 PageSurvey *survey)
 {
-	if (!vac->do_index_vacuuming || HdrIsSwept(tup))
-		return false;
-	if (!(tup->t_infomask & IP_FROZEN) &&
-		!TransactionIdPrecedes(tup->t_xid, vac->stale_horizon))
-		return false;
-	return !locked_by_somebody(vac, blk, off, tup) &&
-		!has_external_key(vac, tup);
+	if (HdrIsSwept(tup))
+		survey->nstale_pending++;
+	else if (!vac->do_index_vacuuming || has_external_key(vac, tup))
+		;						/* not as things are */
+	else if ((!(tup->t_infomask & IP_FROZEN) &&
+			  !TransactionIdPrecedes(tup->t_xid, vac->stale_horizon)) ||
+			 locked_by_somebody(vac, survey->blk, off, tup))
+		survey->nstale_pending++;
+	else
+		survey->stale[survey->nstale++] = off;
 }
 
 /* room for one more page?  If memory runs out, the others wait for the next VACUUM */
@@ -188,7 +199,7 @@ have_room(StaleRows *stale)
 }
 
 /*
- * Note the candidates that the survey of a page found; it is still locked.
+ * Note what the survey of a page found; it is still locked.
  */
 void
 stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey)
@@ -197,8 +208,14 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey)
 	Page		page = BufferGetPage(buffer);
 	StaleBlock *b;
 
-	if (survey->nstale == 0 || !have_room(stale))
+	vac->stale_pending += survey->nstale_pending;
+	if (survey->nstale == 0)
 		return;
+	if (!have_room(stale))
+	{
+		vac->stale_pending += survey->nstale;
+		return;
+	}
 	b = &stale->blocks[stale->nblocks++];
 	memset(b, 0, sizeof(StaleBlock));
 	b->blk = survey->blk;
@@ -299,6 +316,8 @@ mark_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept)
 			!ItemIdIsNormal(PageGetItemId(page, off)))
 			continue;
 		tup = PageGetTupleAt(page, off);
+		if (tup->t_infomask & IP_STALE)
+			vac->stale_pending++;
 		if (!(tup->t_natts & IP_UNCHANGED) || !(tup->t_infomask & IP_STALE) ||
 			locked_by_somebody(vac, b->blk, off, tup))
 			continue;

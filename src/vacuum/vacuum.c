@@ -434,7 +434,8 @@ update_relation_stats(InplaceVacuum *vac, VacuumReport *report,
 					  frozenxid_updated, minmulti_updated);
 
 	PgstatReportVacuum(vac->rel, Max(vac->new_live_tuples, 0),
-					   vac->recently_dead_tuples, report->start);
+					   vac->recently_dead_tuples + vac->stale_pending,
+					   report->start);
 }
 
 void

@@ -119,6 +119,7 @@ typedef struct InplaceVacuum
 	StaleRows	stale;
 	TransactionId stale_horizon;	/* what stale.c goes by */
 	bool		swept;			/* their stale entries are gone */
+	int64		stale_pending;	/* rows that stay marked, for the next one */
 
 	/* for error messages */
 	char	   *dbname;
@@ -185,6 +186,7 @@ typedef struct PageSurvey
 	MultiXactId oldest_mxid_nofreeze;
 
 	int			nstale;			/* rows that stale.c wants to know of */
+	int			nstale_pending; /* ... and those of a later VACUUM */
 
 	OffsetNumber lpdead[MaxHeapTuplesPerPage];
 	OffsetNumber stale[MaxHeapTuplesPerPage];
@@ -253,8 +255,8 @@ extern void vacuum_empty_index(InplaceVacuum *vac, int i);
 
 extern void stale_begin(InplaceVacuum *vac);
 extern void stale_clear_page(InplaceVacuum *vac, Buffer buffer);
-extern bool stale_candidate(InplaceVacuum *vac, BlockNumber blk,
-							OffsetNumber off, InplaceTupleHeader tup);
+extern void stale_survey_row(InplaceVacuum *vac, OffsetNumber off,
+							 InplaceTupleHeader tup, PageSurvey *survey);
 extern void stale_note_page(InplaceVacuum *vac, Buffer buffer,
 							const PageSurvey *survey);
 extern void stale_sweep(InplaceVacuum *vac);

@@ -1,0 +1,78 @@
+# An in-place update that leaves an entry behind in an index makes its row count
+# as dead, once, until VACUUM has taken the entry out and a second one the row's
+# mark; so autovacuum comes by twice, and then rests.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = new_node('stale_autovacuum', conf => q{
+autovacuum = off
+autovacuum_naptime = '1s'
+autovacuum_vacuum_threshold = 100
+autovacuum_vacuum_scale_factor = 0
+autovacuum_vacuum_insert_threshold = -1
+autovacuum_analyze_threshold = 1000000
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION inplace;
+	CREATE TABLE k (id int PRIMARY KEY, n int, m int, p text) USING inplace;
+	CREATE INDEX k_n ON k USING inplace_btree (n) INCLUDE (m);
+	CREATE TABLE plain (id int PRIMARY KEY, n int) USING inplace;
+	INSERT INTO k SELECT i, i, 0, repeat('x', 100) FROM generate_series(1, 5000) i;
+	INSERT INTO plain SELECT i, 0 FROM generate_series(1, 5000) i;
+	VACUUM k; VACUUM plain;
+});
+
+# what the statistics say when what the statements did has been counted
+sub dead_after
+{
+	my ($statements, $expected, $what) = @_;
+	$node->safe_psql('postgres', "$_; SELECT pg_stat_force_next_flush()") foreach @$statements;
+	is(one($node, q{SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'k'}), $expected, $what);
+}
+my $visible = q{SELECT sum(all_visible) = sum(pages) FROM inplace.visibility_summary('k')};
+
+dead_after([ q{UPDATE k SET p = repeat('y', 100)} ], 0, 'an update of no indexed column');
+dead_after([ q{UPDATE k SET n = n + 10000 WHERE id <= 1000} ], 1000, 'updates of a key');
+dead_after([ q{UPDATE k SET n = n + 10000 WHERE id <= 1000}, q{UPDATE k SET n = n - 20000 WHERE id <= 1000} ],
+	1000, 'more of the same rows');
+dead_after([ q{BEGIN; UPDATE k SET n = -n WHERE id BETWEEN 901 AND 1100; ROLLBACK} ], 1100, 'rolled back, with 100 others');
+dead_after([ q{UPDATE k SET m = 1 WHERE id BETWEEN 1051 AND 1200} ], 1200, 'an INCLUDE column');
+is(one($node, q{SELECT n_tup_upd = n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'k'}), 't', 'all of them in place');
+dead_after(['ANALYZE k'], 1200, 'ANALYZE counts the same');
+isnt(one($node, $visible), 't', 'their pages are not all-visible');
+dead_after(['VACUUM k'], 1200, 'the entries are gone, not the marks');
+dead_after(['VACUUM k'], 0, 'the marks are gone');
+is(one($node, $visible), 't', 'all pages are all-visible');
+dead_after([ q{UPDATE k SET n = n + 1 WHERE id <= 2000}, 'VACUUM (INDEX_CLEANUP off) k' ],
+	0, 'a VACUUM that leaves the entries does not ask for another one');
+dead_after([ 'VACUUM k', 'VACUUM k', q{UPDATE k SET n = n + 1 WHERE id <= 50}, 'VACUUM k' ],
+	0, 'nor one that finds too few pages to go through indexes');
+# (50 rows of 5000, and a scan of indexes is for 2 % of the pages)
+
+# now let it do that by itself
+$node->safe_psql('postgres', q{
+	UPDATE k SET n = n + 1 WHERE id <= 2000;
+	UPDATE plain SET n = n + 1;
+	ALTER SYSTEM SET autovacuum = on;
+});
+$node->reload;
+ok(defined poll_value($node, $visible, 120), 'autovacuum makes the pages all-visible');
+ok(defined poll_value($node, q{SELECT n_dead_tup = 0 FROM pg_stat_user_tables WHERE relname = 'k'}, 60), 'no dead rows are left');
+my $runs = q{SELECT autovacuum_count FROM pg_stat_user_tables WHERE relname = 'k'};
+my $before = one($node, $runs);
+cmp_ok($before, '>=', 2, 'in two runs or more');
+usleep(4_000_000);
+is(one($node, $runs), $before, 'and then it rests');
+is(one($node, q{SELECT autovacuum_count FROM pg_stat_user_tables WHERE relname = 'plain'}), '0', 'a table without such updates is left alone');
+check_clean($node, 'at the end');
+$node->stop;
+check_log($node);
+done_testing();
