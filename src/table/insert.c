@@ -42,7 +42,16 @@ form_new_row(Relation rel, TupleTableSlot *slot, Size *len, int options)
 	*len = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull, &flags);
 
 	if ((flags & IP_HASEXTERNAL) || *len > TOAST_TUPLE_THRESHOLD)
-		return inplace_toast_insert_or_update(rel, slot, NULL, len, options);
+	{
+		tup = inplace_toast_insert_or_update(rel, slot, NULL, len, options);
+		/* (before logical decoding's preparations take it for damaged) */
+		if (*len > InplaceMaxTupleSize)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("row is too big: size %zu, maximum size %zu",
+							*len, (Size) InplaceMaxTupleSize)));
+		return tup;
+	}
 
 	tup = (InplaceTupleHeader) palloc(*len);
 	inplace_fill_tuple(desc, slot->tts_values, slot->tts_isnull, flags, tup, *len);

@@ -31,6 +31,13 @@ sub decoded
 	return one($node, "SELECT data FROM pg_logical_slot_get_changes('$slot', NULL, NULL$opt)");
 }
 
+# A row that fits no page is refused as on heap, before it is prepared for decoding.
+one($node, 'CREATE TABLE wide (a text) USING inplace; ALTER TABLE wide ALTER a SET STORAGE PLAIN');
+like(one($node, "INSERT INTO wide VALUES (repeat('x', 9000))"), qr/row is too big/, 'a row that is too big');
+like(one($node, "INSERT INTO wide SELECT repeat('x', 9000) FROM generate_series(1, 3)"), qr/row is too big/, 'many of them');
+like(one($node, "COPY wide FROM PROGRAM 'printf %09000d 1'"), qr/row is too big/, 'by COPY');
+one($node, 'DROP TABLE wide');
+
 my $definition = q{
 	DROP TABLE IF EXISTS part, t;
 	CREATE TABLE t (id int PRIMARY KEY, u int NOT NULL, a text, b char(40), n numeric, gone int) USING AM;
