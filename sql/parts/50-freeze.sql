@@ -94,6 +94,17 @@ AS 'MODULE_PATHNAME', 'inplace_freeze_probability';
 COMMENT ON FUNCTION inplace.freeze_probability(double precision[], double precision, double precision, double precision) IS
 'chance that a page of this age is changed within the target duration, in seconds, if of so many pages set all-visible some were changed after these durations';
 
+CREATE FUNCTION inplace.freeze_worthwhile(
+    durations double precision[],
+    sets double precision,
+    age double precision,
+    target double precision) RETURNS boolean
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'inplace_freeze_worthwhile';
+
+COMMENT ON FUNCTION inplace.freeze_worthwhile(double precision[], double precision, double precision, double precision) IS
+'whether adaptive freezing would freeze a page of this age, given the same: less than 5 % chance of a change, or too few observations';
+
 CREATE FUNCTION inplace.visibility_summary(
     rel regclass,
     OUT age_from interval,

@@ -16,6 +16,7 @@
 
 PG_FUNCTION_INFO_V1(inplace_freeze_stats);
 PG_FUNCTION_INFO_V1(inplace_freeze_probability);
+PG_FUNCTION_INFO_V1(inplace_freeze_worthwhile);
 
 #define FREEZE_STATS_COLS 12
 
@@ -71,24 +72,21 @@ check_seconds(const char *what, double value)
 /*
  * The model by itself, on durations that the caller gives.
  */
-Datum
-inplace_freeze_probability(PG_FUNCTION_ARGS)
+static void
+get_sample(FunctionCallInfo fcinfo, FreezeSample *sample)
 {
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
 	double		sets = PG_GETARG_FLOAT8(1);
-	double		age = PG_GETARG_FLOAT8(2);
-	double		target = PG_GETARG_FLOAT8(3);
-	FreezeSample sample;
 	Datum	   *values;
 	bool	   *nulls;
 	int			n;
 
 	check_seconds("number of sets", sets);
-	check_seconds("age", age);
-	check_seconds("target duration", target);
+	check_seconds("age", PG_GETARG_FLOAT8(2));
+	check_seconds("target duration", PG_GETARG_FLOAT8(3));
 
-	memset(&sample, 0, sizeof(sample));
-	sample.sets = sets;
+	memset(sample, 0, sizeof(*sample));
+	sample->sets = sets;
 	deconstruct_array(array, FLOAT8OID, sizeof(float8), FLOAT8PASSBYVAL,
 					  TYPALIGN_DOUBLE, &values, &nulls, &n);
 	for (int i = 0; i < n; i++)
@@ -98,7 +96,26 @@ inplace_freeze_probability(PG_FUNCTION_ARGS)
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					 errmsg("durations must not be null")));
 		check_seconds("duration", DatumGetFloat8(values[i]));
-		FreezeSampleAdd(&sample, DatumGetFloat8(values[i]));
+		FreezeSampleAdd(sample, DatumGetFloat8(values[i]));
 	}
-	PG_RETURN_FLOAT8(FreezeChangeProbability(&sample, age, target));
+}
+
+Datum
+inplace_freeze_probability(PG_FUNCTION_ARGS)
+{
+	FreezeSample sample;
+
+	get_sample(fcinfo, &sample);
+	PG_RETURN_FLOAT8(FreezeChangeProbability(&sample, PG_GETARG_FLOAT8(2),
+											 PG_GETARG_FLOAT8(3)));
+}
+
+Datum
+inplace_freeze_worthwhile(PG_FUNCTION_ARGS)
+{
+	FreezeSample sample;
+
+	get_sample(fcinfo, &sample);
+	PG_RETURN_BOOL(FreezeIsWorthwhile(&sample, PG_GETARG_FLOAT8(2),
+									  PG_GETARG_FLOAT8(3)));
 }

@@ -7,7 +7,7 @@
  * (pgsql-hackers, 2023): the durations for which pages stay unchanged until
  * something unsets them are taken as normally distributed, and a page is frozen
  * only if the chance of a change within the target duration is below 5 %.
- * Below MIN_UNSETS observations everything is frozen.
+ * Below MIN_UNSETS observations everything is frozen, with the exception below.
  *
  * Some things are added.
  *
@@ -30,6 +30,15 @@
  *
  * where the 1 is the page itself: beyond all durations ever seen, it counts.
  *
+ * A bad beginning.  In a work queue nearly every page that is set all-visible is
+ * changed soon; to freeze all of them until MIN_UNSETS were is to be wrong as
+ * often.  So once FEW_UNSETS were, and they are more than a part of FEW_PART of
+ * the pages set, the model is asked at once.  So few durations say little of their
+ * deviation, and nothing of what comes after the longest: they are taken as
+ * exponentially distributed, with the mean they have.  (The part is much more
+ * than MAX_PROBABILITY because at the beginning the pages that are being filled,
+ * one for each writer, are a large part of a table which is appended to.)
+ *
  * The shape.  Changes often come in two kinds, to data just written and to data
  * of a certain age, of which mean and deviation say little.  With
  * MIN_EMPIRICAL observations F is what the histogram says, else normal.
@@ -43,6 +52,8 @@
 #include "vacuum/freeze_stats.h"
 
 #define MIN_UNSETS			30
+#define FEW_UNSETS			5
+#define FEW_PART			0.25
 #define MIN_EMPIRICAL		100
 #define MAX_UNSETS			500
 #define MAX_SETS			(40 * MAX_UNSETS)
@@ -140,6 +151,12 @@ distribution(const FreezeSample *sample, double seconds)
 			Min(1.0, (seconds - start) / width);
 		return Min(1.0, below / sample->unsets);
 	}
+	else if (sample->unsets < MIN_UNSETS)
+	{
+		double		mean = Max(FreezeSampleMean(sample), FREEZE_MIN_SECONDS);
+
+		return 1.0 - exp(-seconds / mean);
+	}
 	else
 	{
 		double		mean = FreezeSampleMean(sample);
@@ -167,7 +184,9 @@ FreezeChangeProbability(const FreezeSample *sample, double age, double target)
 bool
 FreezeIsWorthwhile(const FreezeSample *sample, double age, double target)
 {
-	if (sample->unsets < MIN_UNSETS)
+	if (sample->unsets < FEW_UNSETS ||
+		(sample->unsets < MIN_UNSETS &&
+		 sample->unsets < FEW_PART * sample->sets))
 		return true;
 	return FreezeChangeProbability(sample, age, target) < MAX_PROBABILITY;
 }

@@ -64,6 +64,18 @@ FROM (SELECT array_agg(CASE WHEN g % 2 = 0 THEN 1 ELSE 950 END::float8) AS d FRO
 SELECT inplace.freeze_probability('{1,NULL}', 1, 1, 1);
 SELECT inplace.freeze_probability('{1,-1}', 1, 1, 1);
 SELECT inplace.freeze_probability('{1}', 1, 'NaN', 1);
+-- few observations: all is frozen, unless they are of a large part of the pages;
+-- then not until it has got older than those
+CREATE FUNCTION fz_w(n int, sets float8, age float8) RETURNS boolean
+LANGUAGE sql AS 'SELECT inplace.freeze_worthwhile(array_agg((9 + g % 3)::float8), sets, age, 100) FROM generate_series(1, n) g';
+SELECT n, fz_w(n, 1000, 0) AS of_1000, fz_w(n, 4 * n, 0) AS quarter, fz_w(n, 4 * n + 1, 0) AS less, fz_w(n, n, 0) AS of_all,
+    fz_w(n, 2 * n, 5) AS half_5_s, fz_w(n, 2 * n, 20) AS half_20_s, fz_w(n, 2 * n, 40) AS half_40_s
+FROM unnest('{1,4,5,10,29,30,99}'::int[]) n;
+SELECT fz_p('{10,10,10,10,10}', 5, 0, 10) AS new, fz_p('{10,10,10,10,10}', 5, 10, 10) AS old, fz_p('{0,0,0,0,0}', 5, 0, 0.25) AS at_once,
+    fz_p('{}', 0, 0, 1) AS nothing;
+SELECT inplace.freeze_worthwhile('{1,NULL}', 1, 1, 1);
+SELECT inplace.freeze_worthwhile('{1}', 1, 1, -1);
+DROP FUNCTION fz_w;
 DROP FUNCTION fz_p;
 -- pages that were set all-visible only are looked at again, and frozen
 CREATE TABLE fzr (id int, t text) USING inplace WITH (autovacuum_enabled = off);
@@ -88,7 +100,7 @@ ALTER TABLE fz3 RENAME TO fz4;
 SELECT inplace.set_freeze_options('fz4', true);
 SET inplace.adaptive_freezing = off;
 SET inplace.target_freeze_duration = 55;
-UPDATE fz4 SET t = t || 'x';
+INSERT INTO fz4 SELECT g, repeat('f', 400) FROM generate_series(3001, 5000) g;
 VACUUM fz4;
 SELECT all_frozen_sets > 0 AS frozen, target_seconds, adaptive_freezing, target_freeze_duration FROM inplace.stat_freeze WHERE relname = 'fz4';
 SELECT inplace.set_freeze_options('fz4');
