@@ -384,7 +384,7 @@ check_xid(CheckState *state, InplaceTupleHeader tup)
 static const char *
 check_record(CheckState *state, const UndoRecord *rec, UndoPtr ptr)
 {
-	if (!(rec->hdr.ur_flags & UR_RELATIVE_HEADER) &&
+	if ((!(rec->hdr.ur_flags & UR_RELATIVE_HEADER) || UndoPtrIsBare(ptr)) &&
 		!(rec->old.t_infomask & IP_FROZEN) &&
 		TransactionIdIsNormal(rec->old.t_xid) &&
 		!TransactionIdPrecedes(rec->old.t_xid, state->limits.next_xid))

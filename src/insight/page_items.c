@@ -159,6 +159,11 @@ show_tuple(const char *item, Size itemlen, Datum *values, bool *nulls)
 		values[COL_CID] = CommandIdGetDatum(HdrGetUndo32(&hdr));
 		nulls[COL_CID] = false;
 	}
+	else if (HdrIsBareDelete(&hdr))
+	{
+		values[COL_CID] = CommandIdGetDatum(BarePtrCid(HdrGetUndo(&hdr)));
+		nulls[COL_CID] = false;
+	}
 	else if (UndoPtrIsValid(HdrGetUndo(&hdr)))
 	{
 		values[COL_UNDO] = CStringGetTextDatum(InsightUndoText(HdrGetUndo(&hdr)));

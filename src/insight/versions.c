@@ -903,7 +903,7 @@ show_version(VersionsState *state, InsightWalk *walk, bool *found_visible)
 						"move" : "delete") :
 			 tuple->t_tag == 0 ? "insert" : "update");
 	set_text(values, nulls, COL_STATUS, status_name(walk->status));
-	if (UndoPtrIsValid(walk->undo))
+	if (UndoPtrIsValid(walk->undo) && !UndoPtrIsBare(walk->undo))
 		set_text(values, nulls, COL_UNDO, InsightUndoText(walk->undo));
 	if (!deleted)
 		set_text(values, nulls, COL_CONTENTS,

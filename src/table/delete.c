@@ -4,8 +4,13 @@
  *	  Deleting rows.
  *
  * The row stays on its page, its header says DELETED; the undo record has
- * the header as it was.  Pruning takes it away once everybody sees the
- * delete.
+ * the header as it was, or, as a rule, the new header itself has what there
+ * is to say about it (a bare delete, tuple.h).  Pruning takes the row away
+ * once everybody sees the delete.
+ *
+ * The undo worker does not hear of bare deletes.  If they are rolled back,
+ * scans that meet them bring the rows back, as do VACUUM, pruning, and whoever
+ * wants to change the row.
  *
  *-------------------------------------------------------------------------
  */
@@ -149,6 +154,30 @@ build_compact_wal(char *wal, UndoInsert *ui, RelFileLocator loc,
 }
 
 static Size
+build_bare_wal(char *wal, OffsetNumber off, TransactionId xid, CommandId cid,
+			   const InplaceTupleHeaderData *base, bool changingPart,
+			   bool conflict)
+{
+	uint16		w = off | XLIP_UPD_COMPACT | XLIP_DEL_BARE;
+	char	   *p = wal + 2;
+
+	if (cid != FirstCommandId)
+	{
+		w |= XLIP_UPD_CID;
+		p = varint_put(p, cid);
+	}
+	if (changingPart)
+		w |= XLIP_DEL_PARTITION;
+	if (conflict)
+	{
+		w |= XLIP_UPD_CONFLICT;
+		p = varint_put(p, xid - base->t_xid);
+	}
+	memcpy(wal, &w, 2);
+	return p - wal;
+}
+
+static Size
 build_full_wal(char *wal, OffsetNumber off, const InplaceTupleHeaderData *hdr)
 {
 	uint16		w = off;
@@ -156,6 +185,96 @@ build_full_wal(char *wal, OffsetNumber off, const InplaceTupleHeaderData *hdr)
 	memcpy(wal, &w, 2);
 	memcpy(wal + 2, hdr, SizeOfInplaceTupleHeader);
 	return 2 + SizeOfInplaceTupleHeader;
+}
+
+/*
+ * The change itself, the page locked.  cut: nobody needs an older version;
+ * conflict: but standbys must be told so.
+ */
+static void
+delete_bare(Relation rel, Buffer buffer, Buffer vmbuffer, OffsetNumber off,
+			TransactionId xid, CommandId cid,
+			const InplaceTupleHeaderData *base, bool changingPart,
+			bool conflict, LogicalChange *lc, FreezeUnset *unset)
+{
+	Page		page = BufferGetPage(buffer);
+	InplaceTupleHeader tup = PageGetTupleAt(page, off);
+	char		wal[16];
+	Size		wal_len;
+	bool		clear;
+
+	wal_len = build_bare_wal(wal, off, xid, cid, base, changingPart, conflict);
+
+	START_CRIT_SECTION();
+	clear = FreezeClearVisible(rel, buffer, vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, unset);
+	HdrSetBareDelete(tup, xid, cid, changingPart);
+	PageSetPrunable(page, xid);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+		inplace_log_bare_delete(rel, buffer, wal, wal_len, clear, lc);
+	END_CRIT_SECTION();
+}
+
+static void
+delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
+				 OffsetNumber off, TransactionId xid, CommandId cid,
+				 const RowCheck *rc, bool changingPart, bool cut,
+				 bool conflict, LogicalChange *lc, FreezeUnset *unset)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+	InplaceTupleHeader tup = PageGetTupleAt(page, off);
+	InplaceTupleHeaderData hdr = rc->base;
+	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+					 UNDO_LOCK_RECORD_SIZE];
+	Size		undo_len;
+	Size		change_len;
+	UndoInsert	ui;
+	char		wal[2 + SizeOfInplaceTupleHeader + MAX_UNDO_PLACE + 16];
+	Size		wal_len;
+	bool		compact;
+	bool		clear;
+
+	hdr.t_xid = xid;
+	hdr.t_infomask &= IP_STALE;
+	hdr.t_infomask |= (tup->t_infomask & IP_PADDED) | IP_DELETED | IP_KEYS_UPDATED;
+	if (changingPart)
+		hdr.t_infomask |= IP_MOVED_PARTITION;
+
+	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cid,
+						 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
+						 blk, off, &rc->base, &hdr, cut, NULL, 0);
+	change_len = undo_len;
+	UndoPrepare(rel, undo_len + (rc->locked ? UNDO_LOCK_RECORD_SIZE : 0),
+				inplace_undo_newest(rc), &ui);
+	HdrSetUndo(&hdr, ui.ptr);
+	if (rc->locked)
+		undo_len += inplace_keep_lockers(rel, blk, off, rc, &hdr,
+										 ui.ptr + undo_len, undo + undo_len);
+
+	compact = undo_len == change_len &&
+		(((UndoRecordHeader *) undo)->ur_flags & UR_RELATIVE_HEADER) != 0;
+	wal_len = compact ?
+		build_compact_wal(wal, &ui, RelLocator(rel), (UndoRecordHeader *) undo,
+						  &rc->base, changingPart, conflict) :
+		build_full_wal(wal, off, &hdr);
+
+	START_CRIT_SECTION();
+	clear = FreezeClearVisible(rel, buffer, vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, unset);
+	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
+	PageSetPrunable(page, xid);
+	MarkBufferDirty(buffer);
+	UndoAppend(&ui, undo, undo_len);
+	if (RelationNeedsWAL(rel))
+		inplace_log_delete(rel, buffer, wal, wal_len, clear, &ui,
+						   compact ? NULL : undo, undo_len, lc);
+	else
+		inplace_log_undo_alone(&ui, undo, undo_len);
+	END_CRIT_SECTION();
+
+	UndoRelease(&ui);
 }
 
 TM_Result
@@ -176,18 +295,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	bool		have_tuple_lock = false;
 	InplaceTupleHeader tup;
 	InplaceTupleHeader gone = NULL;
-	InplaceTupleHeaderData hdr;
 	ItemPointerData read_version;
-	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
-					 UNDO_LOCK_RECORD_SIZE];
-	Size		undo_len;
-	Size		change_len;
-	UndoInsert	ui;
-	bool		clear;
 	FreezeUnset unset;
-	char		wal[2 + SizeOfInplaceTupleHeader + MAX_UNDO_PLACE + 16];
-	Size		wal_len;
-	bool		compact;
 	bool		cut;			/* the way to older versions */
 	bool		conflict;		/* ... standbys must be told */
 	Bitmapset  *id_attrs = NULL;
@@ -274,49 +383,14 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		logical = inplace_logical_prepare(&lc, rel, NULL, gone, id_attrs, true);
 	}
 
-	hdr = rc.base;
-	hdr.t_xid = xid;
-	hdr.t_infomask &= IP_STALE;
-	hdr.t_infomask |= (tup->t_infomask & IP_PADDED) | IP_DELETED | IP_KEYS_UPDATED;
-	if (changingPart)
-		hdr.t_infomask |= IP_MOVED_PARTITION;
-
 	cut = inplace_cut_older(rel, &rc.base, rc.status,
 							!rc.locked && RelationNeedsWAL(rel), &conflict);
-	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cid,
-						 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
-						 blk, off, &rc.base, &hdr, cut, NULL, 0);
-	change_len = undo_len;
-	UndoPrepare(rel, undo_len + (rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
-				inplace_undo_newest(&rc), &ui);
-	HdrSetUndo(&hdr, ui.ptr);
-	if (rc.locked)
-		undo_len += inplace_keep_lockers(rel, blk, off, &rc, &hdr,
-										 ui.ptr + undo_len, undo + undo_len);
-
-	compact = undo_len == change_len &&
-		(((UndoRecordHeader *) undo)->ur_flags & UR_RELATIVE_HEADER) != 0;
-	wal_len = compact ?
-		build_compact_wal(wal, &ui, RelLocator(rel), (UndoRecordHeader *) undo,
-						  &rc.base, changingPart, conflict) :
-		build_full_wal(wal, off, &hdr);
-
-	START_CRIT_SECTION();
-	clear = FreezeClearVisible(rel, buffer, vmbuffer,
-							   VISIBILITYMAP_VALID_BITS, &unset);
-	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
-	PageSetPrunable(page, xid);
-	MarkBufferDirty(buffer);
-	UndoAppend(&ui, undo, undo_len);
-	if (RelationNeedsWAL(rel))
-		inplace_log_delete(rel, buffer, wal, wal_len, clear, &ui,
-						   compact ? NULL : undo, undo_len,
-						   logical ? &lc : NULL);
+	if (cut && !rc.locked && cid <= BARE_MAX_CID)
+		delete_bare(rel, buffer, vmbuffer, off, xid, cid, &rc.base, changingPart,
+					conflict, logical ? &lc : NULL, &unset);
 	else
-		inplace_log_undo_alone(&ui, undo, undo_len);
-	END_CRIT_SECTION();
-
-	UndoRelease(&ui);
+		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
+						 cut, conflict, logical ? &lc : NULL, &unset);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);

@@ -37,6 +37,7 @@
 #include "table/rewrite_progress.h"
 #include "table/scan.h"
 #include "table/table.h"
+#include "wal/wal.h"
 
 /* scans that lock the whole relation against writers they cannot see */
 #define SCAN_LOCKS_RELATION \
@@ -303,6 +304,40 @@ list_all_visible(InplaceScanDesc scan)
 	return n;
 }
 
+/*
+ * RowVisible for the rows of a page one after another.  *settled_xid is the
+ * transaction of the row before, if there is a hint on the page that it
+ * committed and the snapshot sees it: then both go for this row too, and
+ * the hint is set without asking.  With *hints the page has to be marked for
+ * that.
+ */
+static pg_attribute_always_inline int
+row_visible(InplaceTupleHeader tup, Buffer buffer, Snapshot snapshot,
+			TransactionId *settled_xid, bool *hints)
+{
+	uint16		mask = tup->t_infomask;
+	int			r;
+
+	if (likely(tup->t_xid == *settled_xid) && TransactionIdIsValid(tup->t_xid))
+	{
+		if (unlikely((mask & (IP_HINT_BITS | IP_FROZEN | IP_SPECULATIVE)) == 0))
+		{
+			mask |= IP_COMMITTED;
+			tup->t_infomask = mask;
+			*hints = true;
+		}
+		if (likely((mask & IP_COMMITTED) != 0))
+			return (mask & IP_DELETED) ? 0 : 1;
+	}
+
+	r = RowVisible(tup, buffer, snapshot);
+	if ((tup->t_infomask & (IP_COMMITTED | IP_FROZEN)) == IP_COMMITTED &&
+		(r == 1 ||
+		 (r == 0 && (tup->t_infomask & IP_DELETED) && HdrHasUndo(tup))))
+		*settled_xid = tup->t_xid;
+	return r;
+}
+
 void
 inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 					   int noffs)
@@ -315,6 +350,9 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	bool		all_visible;
 	Page		page;
 	OffsetNumber maxoff;
+	TransactionId settled_xid = InvalidTransactionId;
+	bool		hints = false;
+	bool		undo_deletes = false;
 	int			count;
 	int			i;
 	int			n = 0;
@@ -374,12 +412,17 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 
 		if (!all_visible)
 		{
-			int			r = RowVisible(tup, buffer, snapshot);
+			int			r = row_visible(tup, buffer, snapshot, &settled_xid,
+										&hints);
 
 			if (r == 0 && likely(!check_conflicts))
 				continue;
 			if (r != 1)
+			{
 				entry |= SCAN_UNDO;
+				if ((tup->t_infomask & IP_ABORTED) && HdrIsBareDelete(tup))
+					undo_deletes = true;
+			}
 		}
 		if (unlikely(lock_tids))
 		{
@@ -395,10 +438,17 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 		scan->vis[n++] = entry;
 	}
 
+	if (hints)
+		inplace_mark_hint(buffer);
+
 	/* last, for the copy to have the hints */
 	inplace_scan_copy_page(scan, page);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->nvis = n;
+
+	/* of these the undo worker does not know */
+	if (unlikely(undo_deletes) && !RecoveryInProgress())
+		inplace_restore_page(rel, buffer);
 }
 
 bool
@@ -423,7 +473,7 @@ static pg_attribute_always_inline bool
 store_entry(InplaceScanDesc scan, uint16 entry, TupleTableSlot *slot)
 {
 	OffsetNumber off = entry & SCAN_OFFSET_MASK;
-	ItemPointerData tid;
+	InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
 	RowVersionInfo vi;
 	InplaceTupleHeader tup;
 	ItemId		lp;
@@ -434,10 +484,18 @@ store_entry(InplaceScanDesc scan, uint16 entry, TupleTableSlot *slot)
 
 	lp = PageGetItemId((Page) scan->page.data, off);
 	tup = (InplaceTupleHeader) PageGetItem((Page) scan->page.data, lp);
-	TidSet(&tid, scan->cblock, off);
+
+	/* as inplace_store_tuple does, without copying */
+	Assert(TTS_IS_INPLACE(slot));
+	InplaceSlotReset(is);
 	RowFillInfo(tup, &vi);
-	inplace_store_tuple(slot, RelationGetRelid(scan->base.rs_rd), &tid, tup,
-						RowLength(tup, lp), &vi, false);
+	is->tuple = tup;
+	is->tuple_len = RowLength(tup, lp);
+	is->off = HdrSize(tup);
+	InplaceSlotSetInfo(is, &vi);
+	TidSet(&slot->tts_tid, scan->cblock, off);
+	slot->tts_tableOid = RelationGetRelid(scan->base.rs_rd);
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 	return true;
 }
 

@@ -45,23 +45,10 @@ tts_inplace_release(TupleTableSlot *slot)
 	is->tuple = NULL;
 }
 
-static inline void
-slot_reset(TupleTableSlot *slot)
-{
-	InplaceTupleTableSlot *is = ISLOT(slot);
-
-	if (is->tuple && (is->tuple->t_natts & IP_HASTRIMMED) && is->deform_cxt)
-		MemoryContextReset(is->deform_cxt);
-	is->tuple = NULL;
-	is->off = 0;
-	is->has_sysattrs = false;
-	slot->tts_nvalid = 0;
-}
-
 static void
 tts_inplace_clear(TupleTableSlot *slot)
 {
-	slot_reset(slot);
+	InplaceSlotReset(ISLOT(slot));
 	slot->tts_flags |= TTS_FLAG_EMPTY;
 	ItemPointerSetInvalid(&slot->tts_tid);
 }
@@ -340,7 +327,7 @@ inplace_store_tuple(TupleTableSlot *slot, Oid tableoid,
 	InplaceTupleTableSlot *is = ISLOT(slot);
 
 	Assert(TTS_IS_INPLACE(slot));
-	slot_reset(slot);
+	InplaceSlotReset(is);
 	if (copy)
 	{
 		char	   *buf = inplace_slot_buffer(slot, len);
@@ -352,14 +339,7 @@ inplace_store_tuple(TupleTableSlot *slot, Oid tableoid,
 	is->tuple_len = len;
 	is->off = HdrSize(tuple);
 	if (vi)
-	{
-		is->has_sysattrs = true;
-		is->xmin = vi->xmin;
-		is->xmax = vi->xmax;
-		is->cmin = vi->cmin;
-		is->cmax = vi->cmax;
-		is->tag = vi->tag;
-	}
+		InplaceSlotSetInfo(is, vi);
 	slot->tts_tid = *tid;
 	slot->tts_tableOid = tableoid;
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;

@@ -17,6 +17,7 @@
 #include "access/clog.h"
 #include "table/tuple.h"
 #include "undo/undo.h"
+#include "utils/memutils.h"
 
 /* ---------------- slot.c ---------------- */
 
@@ -58,6 +59,29 @@ typedef struct RowVersionInfo
 	CommandId	cmax;
 	uint8		tag;
 } RowVersionInfo;
+
+/* make the slot forget its row, before another is put in */
+static inline void
+InplaceSlotReset(InplaceTupleTableSlot *is)
+{
+	if (is->deform_cxt && is->tuple && (is->tuple->t_natts & IP_HASTRIMMED))
+		MemoryContextReset(is->deform_cxt);
+	is->tuple = NULL;
+	is->off = 0;
+	is->has_sysattrs = false;
+	is->base.tts_nvalid = 0;
+}
+
+static inline void
+InplaceSlotSetInfo(InplaceTupleTableSlot *is, const RowVersionInfo *vi)
+{
+	is->has_sysattrs = true;
+	is->xmin = vi->xmin;
+	is->xmax = vi->xmax;
+	is->cmin = vi->cmin;
+	is->cmax = vi->cmax;
+	is->tag = vi->tag;
+}
 
 extern InplaceTupleHeader inplace_slot_ready_row(Relation rel,
 												 TupleTableSlot *slot,

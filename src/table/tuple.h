@@ -217,6 +217,29 @@ HdrSetUndo32(InplaceTupleHeader h, uint32 v)
 	(((h)->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_DIRECT)) == 0)
 
 /*
+ * A bare delete: one without an undo record, of a row that nobody needs an
+ * older version of and that has no lock.  All that such a record would have
+ * to say is the old xid, whether it was frozen, and the command; t_undo has
+ * them: an undo pointer that looks like one to block "xid", at an offset
+ * where no record can be.
+ */
+#define BARE_MAX_CID			10
+#define BARE_CODES				(2 * (BARE_MAX_CID + 1))
+#define UndoPtrIsBare(p) \
+	(UndoPtrOffset(p) >= 1 && UndoPtrOffset(p) <= BARE_CODES)
+#define BarePtrXid(p)			((TransactionId) UndoPtrBlock(p))
+#define BarePtrCid(p) \
+	((CommandId) ((UndoPtrOffset(p) - 1) % (BARE_MAX_CID + 1)))
+#define BarePtrFrozen(p)		(UndoPtrOffset(p) > BARE_MAX_CID + 1)
+#define HdrIsBareDelete(h) \
+	(((h)->t_infomask & (IP_DELETED | IP_MOVED | IP_FRESH | IP_SPECULATIVE | \
+						 IP_LOCK_BITS)) == IP_DELETED && \
+	 UndoPtrIsBare(HdrGetUndo(h)))
+
+StaticAssertDecl(BARE_CODES < SizeOfPageHeaderData,
+				 "bare deletes must not look like undo records");
+
+/*
  * A row without stale entries since before the xid in its t_undo was assigned
  * (vacuum/stale.c): IP_UNCHANGED and IP_FRESH, and this in the fifth byte.
  */
@@ -246,6 +269,23 @@ HdrForgetSweep(InplaceTupleHeader h)
 	if (HdrIsSwept(h))
 		HdrSetUndo32(h, 0);
 	h->t_natts &= ~IP_UNCHANGED;
+}
+
+/* make the header of a row without lock that of its bare delete */
+static inline void
+HdrSetBareDelete(InplaceTupleHeader h, TransactionId xid, CommandId cid,
+				 bool to_partition)
+{
+	uint16		code = 1 + cid +
+		((h->t_infomask & IP_FROZEN) ? BARE_MAX_CID + 1 : 0);
+	UndoPtr		old = UndoPtrMake(h->t_xid, code);
+
+	HdrForgetSweep(h);
+	h->t_infomask = (h->t_infomask & (IP_STALE | IP_PADDED)) |
+		IP_DELETED | IP_KEYS_UPDATED |
+		(to_partition ? IP_MOVED_PARTITION : 0);
+	h->t_xid = xid;
+	HdrSetUndo(h, old);
 }
 
 /* our own varlena tag, never seen outside a stored tuple */

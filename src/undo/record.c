@@ -211,6 +211,38 @@ same_version(const UndoRecord *rec)
 	return rec->hdr.ur_type == UNDO_LOCK || rec->hdr.ur_type == UNDO_LINK;
 }
 
+/*
+ * The record that a bare delete does without.
+ */
+static void
+make_bare_record(Relation rel, UndoPtr ptr, BlockNumber block,
+				 OffsetNumber off, const InplaceTupleHeaderData *newer,
+				 UndoRecord *rec)
+{
+	InplaceTupleHeader old = &rec->old;
+
+	rec->hdr.ur_len = SizeOfUndoRecordHeader + sizeof(TransactionId);
+	rec->hdr.ur_type = UNDO_DELETE;
+	rec->hdr.ur_flags = UR_RELATIVE_HEADER | UR_TAG_SAME |
+		(BarePtrFrozen(ptr) ? UR_FROZEN : 0);
+	rec->hdr.ur_xid = newer->t_xid;
+	rec->hdr.ur_cid = BarePtrCid(ptr);
+	rec->hdr.ur_spc = LocatorSpc(RelLocator(rel));
+	rec->hdr.ur_rel = LocatorRel(RelLocator(rel));
+	rec->hdr.ur_block = block;
+	rec->hdr.ur_off = off;
+
+	memset(old, 0, SizeOfInplaceTupleHeader);
+	old->t_xid = BarePtrXid(ptr);
+	old->t_infomask = IP_FRESH | IP_COMMITTED |
+		(BarePtrFrozen(ptr) ? IP_FROZEN : 0) |
+		(newer->t_infomask & IP_STALE);
+	old->t_natts = newer->t_natts & ~IP_UNCHANGED;
+	old->t_tag = newer->t_tag;
+	rec->payload = rec->data;
+	rec->payload_len = 0;
+}
+
 bool
 UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 				OffsetNumber off, const InplaceTupleHeaderData *newer,
@@ -222,6 +254,11 @@ UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 	uint16		start = UndoPtrOffset(ptr);
 	const char *problem = NULL;
 
+	if (newer && HdrIsBareDelete(newer) && ptr == HdrGetUndo(newer))
+	{
+		make_bare_record(rel, ptr, block, off, newer, rec);
+		return true;
+	}
 	if (UndoPtrBlock(ptr) == UNDO_META_BLOCK || start < SizeOfPageHeaderData)
 	{
 		if (missing_ok)

@@ -183,6 +183,7 @@ extern Size UndoBuild(char *dst, UndoRecordType type, TransactionId xid,
  * offset; with missing_ok, false is returned instead.  missing_ok is for
  * those who may hold a pointer to undo that was given back (lock records):
  * it is safe against reuse and truncation going on at the same time.
+ * A bare delete (tuple.h) has no record; it is made up.
  */
 extern bool UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block,
 					  OffsetNumber off, const InplaceTupleHeaderData *newer,

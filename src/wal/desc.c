@@ -20,6 +20,8 @@ desc_header(StringInfo buf, const char *p)
 					 hdr.t_xid, hdr.t_infomask, HdrNatts(&hdr), hdr.t_tag);
 	if (hdr.t_infomask & IP_LOCK_DIRECT)
 		appendStringInfo(buf, ", locker: %u", HdrGetUndo32(&hdr));
+	else if (HdrIsBareDelete(&hdr))
+		appendStringInfo(buf, ", old xid: %u", BarePtrXid(HdrGetUndo(&hdr)));
 	else if (HdrHasUndo(&hdr))
 		appendStringInfo(buf, ", undo: %u/%u", UndoPtrBlock(HdrGetUndo(&hdr)),
 						 UndoPtrOffset(HdrGetUndo(&hdr)));
@@ -51,6 +53,12 @@ desc_update(StringInfo buf, XLogReaderState *record)
 	memcpy(&w, data, sizeof(w));
 	appendStringInfo(buf, "off: %u, %s", w & INPLACE_OFFSET_MASK,
 					 (w & XLIP_UPD_COMPACT) ? "compact" : "full");
+	if ((XLogRecGetInfo(record) & ~XLR_INFO_MASK) == XLOG_IP_DELETE &&
+		(w & XLIP_DEL_BARE))
+	{
+		appendStringInfoString(buf, ", without undo");
+		return;
+	}
 	if ((w & XLIP_UPD_COMPACT) && len >= 4)
 	{
 		const char *end = data + len;

@@ -379,3 +379,18 @@ inplace_log_delete(Relation rel, Buffer buffer, const char *data, Size len,
 {
 	log_change(rel, buffer, XLOG_IP_DELETE, data, len, clear, ui, undo, undo_len, lc);
 }
+
+void
+inplace_log_bare_delete(Relation rel, Buffer buffer, const char *data,
+						Size len, bool clear, const LogicalChange *lc)
+{
+	uint8		flags = clear ? XLIP_CLEAR_VISIBLE : 0;
+
+	XLogBeginInsert();
+	register_main(&flags, lc);
+	/* the data are kept: redo looks at them first of all */
+	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_KEEP_DATA);
+	XLogRegisterBufData(0, (char *) data, len);
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	finish(XLOG_IP_DELETE, buffer, InvalidBuffer, NULL);
+}

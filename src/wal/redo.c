@@ -563,6 +563,51 @@ redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 
 static void redo_header(XLogReaderState *record);
 
+/*
+ * A bare delete: the header follows from the one on the page.
+ */
+static void
+redo_delete_bare(XLogReaderState *record, const char *data, Size len)
+{
+	const char *p = data + 2;
+	const char *end = data + len;
+	TransactionId xid = XLogRecGetXid(record);
+	CommandId	cid = FirstCommandId;
+	uint32		age;
+	uint16		w;
+	Buffer		buffer;
+
+	memcpy(&w, data, 2);
+	if (w & XLIP_UPD_CID)
+		p = varint_get(p, end, &cid);
+	if (p && (w & XLIP_UPD_CONFLICT))
+	{
+		RelFileLocator loc;
+
+		p = varint_get(p, end, &age);
+		block_location(record, 0, &loc);
+		if (p)
+			inplace_redo_cut_conflict(xid - age, loc);
+	}
+	if (p == NULL || cid > BARE_MAX_CID)
+		inplace_bad_record(record, "damaged delete");
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+		InplaceTupleHeader tup = inplace_redo_item(record, page,
+												   w & INPLACE_OFFSET_MASK);
+
+		HdrSetBareDelete(tup, xid, cid, (w & XLIP_DEL_PARTITION) != 0);
+		PageSetPrunable(page, xid);
+		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
+			PageClearAllVisible(page);
+		finish_page(record, buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+}
+
 static void
 redo_delete(XLogReaderState *record)
 {
@@ -578,7 +623,10 @@ redo_delete(XLogReaderState *record)
 	}
 	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
 		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
-	redo_delete_compact(record, data, len);
+	if (w & XLIP_DEL_BARE)
+		redo_delete_bare(record, data, len);
+	else
+		redo_delete_compact(record, data, len);
 }
 
 /* DELETE in full, LOCK and HEADER set a row's header */

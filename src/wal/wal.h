@@ -114,6 +114,7 @@ typedef struct LogicalChange
 #define XLIP_UPD_TAG_WRAPPED	0x2000
 #define XLIP_UPD_CONFLICT		0x8000	/* standby queries that do not see the
 										 * old version's xid are in conflict */
+#define XLIP_DEL_BARE			0x1000	/* DELETE: without undo (tuple.h) */
 #define XLIP_DEL_PARTITION		0x2000	/* DELETE: moved to another partition */
 #define XLIP_UPD_OLD_FROZEN		0x4000
 
@@ -136,8 +137,9 @@ typedef struct LogicalChange
 /*
  * XLOG_IP_DELETE, block 0 (kept beside a full-page image): uint16 as for
  * UPDATE.  With COMPACT: the undo place, varint xid difference, varint cid if
- * CID; redo makes the header and the undo record from that.  Without: the new
- * tuple header.
+ * CID; redo makes the header and the undo record from that.  With COMPACT and
+ * BARE: varint cid if CID, varint xid difference if CONFLICT; no block 1.
+ * Without: the new tuple header.
  * XLOG_IP_LOCK, HEADER, block 0: uint16 offset, the new tuple header.
  * XLOG_IP_RESTORE, PUSH, block 0: uint16 offset, the tuple.  Block 1 is
  * optional.
@@ -345,6 +347,9 @@ extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
 								   Size undo_len);
 extern void inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
 							   bool clear_frozen, UndoInsert *ui, const char *undo, Size undo_len);
+extern void inplace_log_bare_delete(Relation rel, Buffer buffer,
+									const char *data, Size len, bool clear,
+									const LogicalChange *lc);
 extern void inplace_log_delete(Relation rel, Buffer buffer, const char *data,
 							   Size len, bool clear, UndoInsert *ui,
 							   const char *undo /* NULL if compact */,
