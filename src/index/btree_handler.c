@@ -22,6 +22,7 @@
 #include "access/relscan.h"
 #include "index/ddl.h"
 #include "index/index.h"
+#include "index/key.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
 #include "optimizer/optimizer.h"
@@ -189,6 +190,9 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	bool		result = false;
 
 	InplaceRequirePreload();
+	/* what deletion may need to know of it, while no page is locked yet */
+	if (inplace_key_is_computed(index))
+		(void) inplace_index_key(index);
 #ifndef USE_ASSERT_CHECKING
 	if (check == UNIQUE_CHECK_NO)
 		return nbtree_routine()->aminsert(index, values, isnull, tid, table,

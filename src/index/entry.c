@@ -7,7 +7,7 @@
  * Only for indexes that take in-place updates, where the keys of versions are
  * identical to those of their entries (index.h), and for others whose entries always belong to every
  * version: those have no IP_STALE rows of their own doing, and the comparison
- * just comes out true.
+ * just comes out true, or cannot be made (key.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +16,7 @@
 #include "access/nbtree.h"
 #include "catalog/pg_type.h"
 #include "index/index.h"
+#include "index/key.h"
 #include "storage/predicate.h"
 #include "table/scan.h"
 #include "utils/datum.h"
@@ -36,25 +37,57 @@ same_value(Relation index, int i, Datum entry, bool entry_null,
 	return datum_image_eq(entry, value, att->attbyval, att->attlen);
 }
 
-/*
- * May the key be compared with the row's columns?  Not where it is computed:
- * such indexes do not take in-place updates, and any change of what they are
- * computed from moves the row.
- */
 static bool
-key_is_plain(Relation index)
+entry_has_key(Relation index, IndexTuple itup, const Datum *values,
+			  const bool *isnull)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (index->rd_index->indkey.values[i] <= 0)
+	{
+		bool		entry_null;
+		Datum		entry = index_getattr(itup, i + 1, RelationGetDescr(index),
+										  &entry_null);
+
+		if (!same_value(index, i, entry, entry_null, values[i], isnull[i]))
 			return false;
+	}
 	return true;
+}
+
+static bool
+matches_computed(Relation index, IndexTuple itup, TupleTableSlot *slot)
+{
+	static MemoryContext cxt = NULL;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	MemoryContext old;
+	bool		result;
+
+	if (cxt == NULL)
+		cxt = AllocSetContextCreate(TopMemoryContext, "inplace index recheck",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(cxt);
+	switch (inplace_key_of_slot(index, slot, values, isnull))
+	{
+		case KEY_NONE:
+			result = false;
+			break;
+		case KEY_FOUND:
+			result = entry_has_key(index, itup, values, isnull);
+			break;
+		default:
+			result = true;
+			break;
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(cxt);
+	return result;
 }
 
 bool
 inplace_entry_matches_slot(Relation index, IndexTuple itup, TupleTableSlot *slot)
 {
-	if (!key_is_plain(index))
-		return true;
+	if (inplace_key_is_computed(index))
+		return matches_computed(index, itup, slot);
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
 		bool		entry_null;
@@ -71,15 +104,31 @@ inplace_entry_matches_slot(Relation index, IndexTuple itup, TupleTableSlot *slot
 }
 
 /*
- * With "locked" a page is locked, and a value in a TOAST table must not be
- * looked up: it counts as equal.
+ * With "locked" an index page is locked, and a value in a TOAST table must not be
+ * looked up: it counts as equal, and so does a key that cannot be computed.
+ * Otherwise such a version has never got into the index.
  */
 bool
 inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
 							InplaceTupleHeader tup, bool locked)
 {
-	if (!key_is_plain(index))
-		return true;
+	if (inplace_key_is_computed(index))
+	{
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+
+		if (!inplace_index_key(index)->known)
+			return true;
+		switch (inplace_key_guarded(table, index, tup, !locked, values, isnull))
+		{
+			case KEY_NONE:
+				return false;
+			case KEY_FOUND:
+				return entry_has_key(index, itup, values, isnull);
+			case KEY_UNKNOWN:
+				return locked;
+		}
+	}
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
 		bool		entry_null;
@@ -100,11 +149,6 @@ inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
 	return true;
 }
 
-/*
- * The key of a row to be inserted, which need only be equal to the entry's.  In
- * an index that does not take in-place updates that is not to be identical, but
- * there an entry belongs to every version of its row.
- */
 bool
 inplace_has_payload(Relation index)
 {
@@ -119,6 +163,16 @@ entry_keys(Relation index, IndexTuple itup, Datum *values, bool *isnull)
 		values[i] = index_getattr(itup, i + 1, RelationGetDescr(index), &isnull[i]);
 }
 
+/* the INCLUDE columns */
+void
+inplace_payload_of_slot(Relation index, TupleTableSlot *slot, Datum *values,
+						bool *isnull)
+{
+	for (int i = IndexRelationGetNumberOfKeyAttributes(index);
+		 i < IndexRelationGetNumberOfAttributes(index); i++)
+		values[i] = slot_getattr(slot, index->rd_index->indkey.values[i], &isnull[i]);
+}
+
 /*
  * The entry as it would be for the version in the slot, which has its key.
  */
@@ -130,9 +184,7 @@ inplace_entry_with_payload(Relation index, IndexTuple itup, TupleTableSlot *slot
 	IndexTuple	result;
 
 	entry_keys(index, itup, values, isnull);
-	for (int i = IndexRelationGetNumberOfKeyAttributes(index);
-		 i < IndexRelationGetNumberOfAttributes(index); i++)
-		values[i] = slot_getattr(slot, index->rd_index->indkey.values[i], &isnull[i]);
+	inplace_payload_of_slot(index, slot, values, isnull);
 	result = index_form_tuple(RelationGetDescr(index), values, isnull);
 	result->t_tid = itup->t_tid;
 	return result;
@@ -172,25 +224,43 @@ inplace_entry_of_tuple(Relation table, Relation index, IndexTuple itup,
 	return result;
 }
 
+/* equal by the operator class */
+static bool
+equal_value(Relation index, int i, Datum a, bool a_null, Datum b, bool b_null)
+{
+	if (a_null || b_null)
+		return a_null == b_null;
+	return DatumGetInt32(FunctionCall2Coll(index_getprocinfo(index, i + 1, BTORDER_PROC),
+										   index->rd_indcollation[i], a, b)) == 0;
+}
+
+/*
+ * The key of a row to be inserted, which need only be equal to the version's.  In
+ * an index that does not take in-place updates an entry belongs to every
+ * version of its row.  The index page and the table's are locked.
+ */
 bool
 inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
 						  InplaceTupleHeader tup)
 {
 	Relation	index = key->index;
+	bool		exact;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
 
 	if (!inplace_index_takes(index))
 		return true;
+	exact = inplace_index_key(index)->exact;
+	if ((inplace_key_is_computed(index) ?
+		 inplace_key_guarded(table, index, tup, true, values, isnull) :
+		 inplace_key_of_tuple(table, index, tup, values, isnull)) != KEY_FOUND)
+		return false;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		bool		value_null;
-		Datum		value = inplace_getattr(RelationGetDescr(table), tup,
-											index->rd_index->indkey.values[i],
-											&value_null, CurrentMemoryContext);
-
 		if (!same_value(index, i, key->values[i], key->isnull[i],
-						value, value_null))
+						values[i], isnull[i]) &&
+			(exact || !equal_value(index, i, key->values[i], key->isnull[i],
+								   values[i], isnull[i])))
 			return false;
-	}
 	return true;
 }
 
@@ -363,39 +433,49 @@ inplace_entry_exists(Relation table, Relation index, const Datum *values,
 }
 
 /*
- * May the row with the version "old" get the key in the slot?  It may if that
- * is no other key at all, or one that is not equal to the old one nor to that of
- * an entry that is still there for the TID.
+ * What does the update of a row from the version "old" to the one in the slot
+ * mean to an index?  No page is locked.  A new key must not be equal to the old
+ * one, nor to that of an entry that is still there for the TID, without being
+ * the same.
  */
-bool
-inplace_key_apart(Relation table, Relation index, InplaceTupleHeader old,
-				  TupleTableSlot *slot, ItemPointer tid)
+KeyChange
+inplace_key_change(Relation table, Relation index, InplaceTupleHeader old,
+				   TupleTableSlot *slot, ItemPointer tid)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	Datum		old_values[INDEX_MAX_KEYS];
+	bool		old_isnull[INDEX_MAX_KEYS];
+	KeyOf		had = inplace_key_of_tuple(table, index, old, old_values, old_isnull);
+	KeyOf		has = inplace_key_of_slot(index, slot, values, isnull);
 	bool		identical = true;
 	bool		equal = true;
 
-	for (int i = 0; i < IndexRelationGetNumberOfAttributes(index); i++)
-		values[i] = slot_getattr(slot, index->rd_index->indkey.values[i], &isnull[i]);
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	if (had == KEY_UNKNOWN || has == KEY_UNKNOWN)
+		elog(ERROR, "index \"%s\" does not take in-place updates",
+			 RelationGetRelationName(index));
+	if (has == KEY_NONE)
+		return had == KEY_NONE ? KEY_SAME : KEY_LEFT;
+	if (had == KEY_FOUND)
 	{
-		bool		old_null;
-		Datum		value = inplace_getattr(RelationGetDescr(table), old,
-											index->rd_index->indkey.values[i],
-											&old_null, CurrentMemoryContext);
-
-		if (same_value(index, i, values[i], isnull[i], value, old_null))
-			continue;
-		identical = false;
-		if (isnull[i] || old_null ||
-			DatumGetInt32(FunctionCall2Coll(index_getprocinfo(index, i + 1, BTORDER_PROC),
-											index->rd_indcollation[i],
-											values[i], value)) != 0)
-			equal = false;
+		for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		{
+			if (same_value(index, i, values[i], isnull[i],
+						   old_values[i], old_isnull[i]))
+				continue;
+			identical = false;
+			if (!equal_value(index, i, values[i], isnull[i],
+							 old_values[i], old_isnull[i]))
+				equal = false;
+		}
+		if (identical)
+			return KEY_SAME;
+		if (equal)
+			return KEY_CLASH;
 	}
-	if (identical)
-		return true;
-	return !equal &&
-		inplace_entry_exists(table, index, values, isnull, tid) != ENTRY_EQUAL;
+	if (inplace_index_key(index)->exact)
+		return KEY_NEW;
+	inplace_payload_of_slot(index, slot, values, isnull);
+	return inplace_entry_exists(table, index, values, isnull, tid) == ENTRY_EQUAL ?
+		KEY_CLASH : KEY_NEW;
 }

@@ -33,10 +33,19 @@
  *		version it sees; and the sweep that goes before the mark is cleared
  *		puts the payload right.  So a rolled back payload is never shown.
  *
+ *	 6. In an index with expressions or a predicate all of this is about the key
+ *		that is computed from a version, which may be none.  It is
+ *		computed from old and new version before the row is changed; if it is
+ *		the same, the update does not concern the index.  A row that leaves the
+ *		predicate or enters it is IP_STALE, for its entry is not of all its
+ *		versions.
+ *
  * An index does not take in-place updates of its columns (the row moves) if it
- * is not an inplace_btree, has expressions or a predicate, is not ready or not
- * valid, or is unique with an operator class that makes no such promise (a unique
- * check would have to compare keys with the page locked).  Rows so long that their payload might not fit an entry move, too.
+ * is not an inplace_btree, is not ready or not valid, has expressions or a
+ * predicate with functions other than the server's own (key.c), or is unique with
+ * an operator class that makes no such promise and is not the server's own (a
+ * unique check compares keys with the page locked).  Rows so long that their
+ * payload might not fit an entry move, too.
  *
  * Lock order: index page, then table page, then undo page.
  *
@@ -50,11 +59,25 @@
 #include "table/compare.h"
 #include "table/table.h"
 
+/* what an update does to the key */
+typedef enum KeyChange
+{
+	KEY_SAME,					/* nothing */
+	KEY_NEW,					/* there is a new one, */
+	KEY_LEFT,					/* ... or none any more */
+	KEY_CLASH					/* a new one that cannot stand beside another */
+} KeyChange;
+
 typedef struct TakingIndex
 {
 	Oid			indexid;
-	bool		changed;		/* its key, by the update at hand */
 	bool		exact;			/* equal keys are identical */
+	bool		computed;		/* it has expressions or a predicate */
+	Size		columns_off;	/* if so, the columns that takes, in the chunk */
+	/* by the update at hand: */
+	bool		changed;		/* its key, or as long as that is not settled
+								 * what it is computed from */
+	KeyChange	settled;
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];
@@ -76,6 +99,13 @@ typedef struct TakingIndexes
 	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
 } TakingIndexes;
 
+/* what the key of a computed index depends on */
+static inline const Bitmapset *
+TakingColumns(const TakingIndexes *t, int i)
+{
+	return (const Bitmapset *) ((const char *) t + t->index[i].columns_off);
+}
+
 /* the columns of all other indexes that are not summarizing */
 static inline const Bitmapset *
 TakingBlockingAttrs(const TakingIndexes *t)
@@ -88,9 +118,10 @@ TakingBlockingAttrs(const TakingIndexes *t)
 extern TakingIndexes *inplace_taking_indexes(Relation rel);
 extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
 extern bool inplace_taking_unsure(const TakingIndexes *taking);
-extern bool inplace_taking_verify(Relation rel, const TakingIndexes *taking,
+extern bool inplace_taking_settle(Relation rel, TakingIndexes *taking,
 								  InplaceTupleHeader old, TupleTableSlot *slot,
 								  ItemPointer tid);
+extern bool inplace_taking_settled(TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 								   ItemPointer tid, TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
@@ -107,6 +138,8 @@ extern bool inplace_entry_needed(Relation table, Relation index, IndexTuple itup
 								 TransactionId oldest_xmin,
 								 TransactionId *horizon);
 extern bool inplace_has_payload(Relation index);
+extern void inplace_payload_of_slot(Relation index, TupleTableSlot *slot,
+									Datum *values, bool *isnull);
 extern IndexTuple inplace_entry_with_payload(Relation index, IndexTuple itup,
 											 TupleTableSlot *slot);
 extern IndexTuple inplace_entry_of_tuple(Relation table, Relation index,
@@ -124,9 +157,9 @@ typedef enum EntryFound
 extern EntryFound inplace_entry_exists(Relation table, Relation index,
 									   const Datum *values, const bool *isnull,
 									   ItemPointer tid);
-extern bool inplace_key_apart(Relation table, Relation index,
-							  InplaceTupleHeader old, TupleTableSlot *slot,
-							  ItemPointer tid);
+extern KeyChange inplace_key_change(Relation table, Relation index,
+									InplaceTupleHeader old, TupleTableSlot *slot,
+									ItemPointer tid);
 
 /*
  * sweep.c.  bottomupfreespace of a deletion that wants all there is; it goes by

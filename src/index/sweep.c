@@ -23,6 +23,7 @@
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "index/index.h"
+#include "index/key.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "vacuum/vacuum.h"
@@ -202,8 +203,10 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 					SweepWanted wanted, void *arg)
 {
 	SweepState	ss = {0};
-	Buffer		buffer = BtLeftmostLeaf(index);
+	Buffer		buffer;
 
+	(void) inplace_index_key(index);	/* while no page is locked */
+	buffer = BtLeftmostLeaf(index);
 	ss.table = table;
 	ss.index = index;
 	ss.wanted = wanted;

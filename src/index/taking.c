@@ -12,60 +12,30 @@
  */
 #include "inplace.h"
 
-#include "access/htup_details.h"
-#include "access/nbtree.h"
 #include "access/sysattr.h"
 #include "catalog/pg_am_d.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "index/index.h"
+#include "index/key.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
-
-/* does the operator class promise that equal keys are identical? */
-static bool
-key_equal_is_identical(Relation index, int i)
-{
-	Oid			type = index->rd_opcintype[i];
-	Oid			proc = get_opfamily_proc(index->rd_opfamily[i], type, type,
-										 BTEQUALIMAGE_PROC);
-
-	/* names are filled up with zeroes */
-	if (type == NAMEOID)
-		return get_collation_isdeterministic(index->rd_indcollation[i]);
-	if (!OidIsValid(proc))
-		return false;
-	return DatumGetBool(OidFunctionCall1Coll(proc, index->rd_indcollation[i],
-											 ObjectIdGetDatum(type)));
-}
-
-static bool
-index_is_exact(Relation index)
-{
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (!key_equal_is_identical(index, i))
-			return false;
-	return true;
-}
 
 bool
 inplace_index_takes(Relation index)
 {
 	Form_pg_index form = index->rd_index;
+	const IndexKey *key;
 
 	if (!inplace_index_is_btree(index) ||
-		!form->indisready || !form->indisvalid || !form->indislive ||
-		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) ||
-		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
+		!form->indisready || !form->indisvalid || !form->indislive)
 		return false;
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (form->indkey.values[i] <= 0)
-			return false;
-	return !form->indisunique || index_is_exact(index);
+	if (!form->indisunique && !inplace_key_is_computed(index))
+		return true;
+	key = inplace_index_key(index);
+	return key->known && (!form->indisunique || key->exact || key->comparable);
 }
 
 static Bitmapset *
@@ -104,15 +74,36 @@ may_be_trimmed(Relation rel, AttrNumber attnum)
 		(att->atttypmod < 0 || att->atttypmod > MAX_ROW_WITH_PAYLOAD / 8);
 }
 
+static Size
+set_size(const Bitmapset *set)
+{
+	return set == NULL ? 0 :
+		MAXALIGN(offsetof(Bitmapset, words) + set->nwords * sizeof(bitmapword));
+}
+
+/* a copy of the set to the end of the chunk; returns its place, or 0 */
+static Size
+put_set(TakingIndexes *chunk, const Bitmapset *set)
+{
+	Size		off = chunk->size;
+
+	if (set == NULL)
+		return 0;
+	memcpy((char *) chunk + off, set,
+		   offsetof(Bitmapset, words) + set->nwords * sizeof(bitmapword));
+	chunk->size += set_size(set);
+	return off;
+}
+
 static void
 find_taking(Relation rel)
 {
 	List	   *list = RelationGetIndexList(rel);
 	TakingIndexes *t = palloc0(offsetof(TakingIndexes, index) +
 							   sizeof(TakingIndex) * list_length(list));
+	Bitmapset **columns = palloc0(sizeof(Bitmapset *) * (list_length(list) + 1));
 	Bitmapset  *blocking = NULL;
-	Size		len;
-	Size		set_len;
+	Size		size;
 	TakingIndexes *chunk;
 	ListCell   *lc;
 
@@ -130,7 +121,12 @@ find_taking(Relation rel)
 			ti->indexid = indexid;
 			ti->nkeys = form->indnkeyatts;
 			ti->natts = form->indnatts;
-			ti->exact = index_is_exact(index);
+			ti->exact = inplace_index_key(index)->exact;
+			ti->computed = inplace_key_is_computed(index);
+			if (ti->computed)
+				for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
+					columns[t->n - 1] = add_column(columns[t->n - 1],
+												   inplace_index_key(index)->columns[i]);
 			for (int i = 0; i < form->indnatts; i++)
 			{
 				ti->keys[i] = form->indkey.values[i];
@@ -144,16 +140,21 @@ find_taking(Relation rel)
 	}
 	list_free(list);
 
-	len = MAXALIGN(offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
-	set_len = blocking == NULL ? 0 :
-		offsetof(Bitmapset, words) + blocking->nwords * sizeof(bitmapword);
-	t->blocking_off = set_len == 0 ? 0 : len;
-	t->size = len + set_len;
-	chunk = MemoryContextAlloc(CacheMemoryContext, len + set_len);
+	t->size = MAXALIGN(offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
+	size = t->size + set_size(blocking);
+	for (int i = 0; i < t->n; i++)
+		size += set_size(columns[i]);
+	chunk = MemoryContextAlloc(CacheMemoryContext, size);
 	memcpy(chunk, t, offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
-	if (set_len > 0)
-		memcpy((char *) chunk + len, blocking, set_len);
+	chunk->blocking_off = put_set(chunk, blocking);
+	for (int i = 0; i < t->n; i++)
+	{
+		chunk->index[i].columns_off = put_set(chunk, columns[i]);
+		bms_free(columns[i]);
+	}
+	Assert(chunk->size == size);
 	bms_free(blocking);
+	pfree(columns);
 	pfree(t);
 
 	/* (opening the indexes may have rebuilt the relcache entry) */
@@ -198,8 +199,9 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 	{
 		TakingIndex *index = &taking->index[i];
 
-		index->changed = false;
-		for (int k = 0; k < index->natts; k++)
+		index->changed = index->computed &&
+			inplace_diff_overlaps(diff, TakingColumns(taking, i));
+		for (int k = index->computed ? index->nkeys : 0; k < index->natts; k++)
 		{
 			if (index->keys[k] > diff->natts || !diff->changed[index->keys[k] - 1])
 				continue;
@@ -213,39 +215,65 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 	return any || taking->payload_changed;
 }
 
-/* is a new key of an index such that an equal one need not be identical? */
+/* is it to be computed, or is an equal one not sure to be identical? */
+static bool
+key_is_unsure(const TakingIndex *index)
+{
+	return index->changed && (index->computed || !index->exact);
+}
+
 bool
 inplace_taking_unsure(const TakingIndexes *taking)
 {
 	for (int i = 0; i < taking->n; i++)
-		if (taking->index[i].changed && !taking->index[i].exact)
+		if (key_is_unsure(&taking->index[i]))
 			return true;
 	return false;
 }
 
 /*
- * Can the row stay where it is?  Not if it would come to have keys that are
- * equal without being identical.  No page is locked; "old" is a copy of the
- * newest version.
+ * Find out what the update does to the keys that are unsure.  Can the row stay
+ * where it is?  Not if it would come to have keys that are equal without being
+ * identical.  No page is locked; "old" is a copy of the newest version.
  */
 bool
-inplace_taking_verify(Relation rel, const TakingIndexes *taking,
+inplace_taking_settle(Relation rel, TakingIndexes *taking,
 					  InplaceTupleHeader old, TupleTableSlot *slot,
 					  ItemPointer tid)
 {
-	bool		apart = true;
-
-	for (int i = 0; i < taking->n && apart; i++)
+	for (int i = 0; i < taking->n; i++)
 	{
+		TakingIndex *ti = &taking->index[i];
 		Relation	index;
 
-		if (!taking->index[i].changed || taking->index[i].exact)
+		if (!key_is_unsure(ti))
 			continue;
-		index = index_open(taking->index[i].indexid, RowExclusiveLock);
-		apart = inplace_key_apart(rel, index, old, slot, tid);
+		index = index_open(ti->indexid, RowExclusiveLock);
+		ti->settled = inplace_key_change(rel, index, old, slot, tid);
 		index_close(index, NoLock);
+		if (ti->settled == KEY_CLASH)
+			return false;
 	}
-	return apart;
+	return true;
+}
+
+/*
+ * The same as inplace_taking_changed has said, now that it has been found out.
+ */
+bool
+inplace_taking_settled(TakingIndexes *taking)
+{
+	bool		any = taking->payload_changed;
+
+	for (int i = 0; i < taking->n; i++)
+	{
+		TakingIndex *index = &taking->index[i];
+
+		if (key_is_unsure(index) && index->settled == KEY_SAME)
+			index->changed = false;
+		any |= index->changed;
+	}
+	return any;
 }
 
 /*
@@ -262,13 +290,17 @@ insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot
 	bool		unique = form->indisunique;
 	EntryFound	found;
 
-	for (int i = 0; i < form->indnatts; i++)
+	if (inplace_key_of_slot(index, slot, values, isnull) != KEY_FOUND)
 	{
-		values[i] = slot_getattr(slot, form->indkey.values[i], &isnull[i]);
-		/* nulls that are distinct conflict with nothing */
-		if (i < form->indnkeyatts && isnull[i] && !form->indnullsnotdistinct)
-			unique = false;
+		/* the row has left the predicate */
+		pfree(info);
+		return;
 	}
+	inplace_payload_of_slot(index, slot, values, isnull);
+	for (int i = 0; i < form->indnkeyatts; i++)
+		/* nulls that are distinct conflict with nothing */
+		if (isnull[i] && !form->indnullsnotdistinct)
+			unique = false;
 
 	info->ii_NumIndexAttrs = form->indnatts;
 	info->ii_NumIndexKeyAttrs = form->indnkeyatts;

@@ -124,6 +124,8 @@ find_changes(UpdateState *us, const Bitmapset *index_attrs,
 	us->key_changed = inplace_diff_overlaps(&us->diff, key_attrs);
 	us->stale = us->taking != NULL &&
 		inplace_taking_changed(us->taking, &us->diff);
+	if (us->stale && us->verified && us->apart)
+		us->stale = inplace_taking_settled(us->taking);
 	if (us->stale && us->taking->payload_changed &&
 		(us->newlen > MAX_ROW_WITH_PAYLOAD ||
 		 (us->newtup->t_natts & IP_HASEXTERNAL)))
@@ -544,8 +546,9 @@ prepare_logical(UpdateState *us, const Bitmapset *id_attrs)
 }
 
 /*
- * Operator classes where equal keys need not be identical: see whether the row
- * can stay.  Their code may update rows, too.
+ * Keys that are computed, and operator classes where equal keys need not be
+ * identical: see what becomes of them, and whether the row can stay.  The code of
+ * operator classes may update rows, too.
  */
 static pg_noinline void
 verify_keys(UpdateState *us, InplaceTupleHeader old, TupleTableSlot *slot)
@@ -559,7 +562,7 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, TupleTableSlot *slot)
 	update_state = NULL;
 	PG_TRY();
 	{
-		us->apart = inplace_taking_verify(us->rel, us->taking, old, slot,
+		us->apart = inplace_taking_settle(us->rel, us->taking, old, slot,
 										  &us->target.tid);
 	}
 	PG_CATCH();

@@ -53,6 +53,7 @@
 
 #include "access/transam.h"
 #include "index/index.h"
+#include "index/key.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
 #include "table/table.h"
@@ -111,7 +112,22 @@ stale_clear_page(InplaceVacuum *vac, Buffer buffer)
 
 /* ---------------- step 1 ---------------- */
 
-/* does an index have a value of the row that is in the TOAST table? */
+static bool
+is_external(TupleDesc desc, InplaceTupleHeader tup, AttrNumber att)
+{
+	bool		isnull;
+	Datum		value;
+
+	if (att <= 0 || TupleDescAttr(desc, att - 1)->attlen != -1)
+		return false;
+	value = inplace_getattr(desc, tup, att, &isnull, CurrentMemoryContext);
+	return !isnull && VARATT_IS_EXTERNAL(DatumGetPointer(value));
+}
+
+/*
+ * Does an index have a value of the row that is in the TOAST table, or depend on
+ * one?
+ */
 static bool
 has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup)
 {
@@ -121,23 +137,20 @@ has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup)
 		return false;
 	for (int i = 0; i < vac->nindexes; i++)
 	{
-		Form_pg_index form = vac->indrels[i]->rd_index;
+		Relation	index = vac->indrels[i];
+		const IndexKey *key;
 
-		if (!inplace_index_is_btree(vac->indrels[i]))
+		if (!inplace_index_is_btree(index))
 			continue;
-		for (int k = 0; k < form->indnatts; k++)
-		{
-			AttrNumber	att = form->indkey.values[k];
-			bool		isnull;
-			Datum		value;
-
-			if (att <= 0 || TupleDescAttr(desc, att - 1)->attlen != -1)
-				continue;
-			value = inplace_getattr(desc, tup, att, &isnull,
-									CurrentMemoryContext);
-			if (!isnull && VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+		for (int k = 0; k < index->rd_index->indnatts; k++)
+			if (is_external(desc, tup, index->rd_index->indkey.values[k]))
 				return true;
-		}
+		if (!inplace_key_is_computed(index))
+			continue;
+		key = inplace_index_key(index);
+		for (int k = 0; k < key->ncolumns; k++)
+			if (is_external(desc, tup, key->columns[k]))
+				return true;
 	}
 	return false;
 }

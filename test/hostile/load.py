@@ -34,6 +34,8 @@ def assignment(r, spread):
         lambda: "ci = CASE WHEN ci COLLATE \"C\" = upper(ci) THEN lower(ci) ELSE upper(ci) END",
         lambda: f"j = {maybe_null(r, r.randint(0, 10))}",
         lambda: "j = 10 - j",
+        lambda: "s = CASE WHEN s < 's4' THEN 's6' ELSE 's2' END",
+        lambda: "n = CASE WHEN n < 4 THEN n + 4 ELSE n - 4 END, u = u",
         lambda: f"a = '{a_value(r)}'",
         lambda: f"pad = repeat('{r.choice('xyz')}', {r.choice([0, 3, 30, 60])})",
         lambda: f"pad = repeat('w', {r.choice([10, 300, 1500])})",
@@ -61,6 +63,9 @@ def change(r, rows, spread):
         lambda: f"UPDATE t SET u = NULL WHERE id = {a}; UPDATE t SET u = {r.randint(1, spread)} WHERE id = {a}; "
                 f"UPDATE t SET u = NULL WHERE id = {a}",
         lambda: f"UPDATE t SET u = -u WHERE id = {a}; UPDATE t SET u = -u WHERE id = {a}",
+        # out of predicates, and in again
+        lambda: f"UPDATE t SET s = 's7', j = 3, k = 1 WHERE id BETWEEN {a} AND {a + 3}; "
+                f"UPDATE t SET s = 's{r.randint(1, 4)}', j = 8, k = 5 WHERE id BETWEEN {a} AND {a + 3}",
         lambda: f"DELETE FROM t WHERE id = {a}",
         lambda: f"INSERT INTO t VALUES {row_values(r, a, spread)} ON CONFLICT DO NOTHING",
         lambda: f"INSERT INTO t VALUES {row_values(r, a, spread)} ON CONFLICT (id) DO UPDATE SET {assignment_excluded(r)}",
@@ -70,7 +75,7 @@ def change(r, rows, spread):
         lambda: f"UPDATE t x SET k = y.k, s = y.s FROM t y WHERE y.id = x.id + 1 AND x.id BETWEEN {a} AND {a + 5}",
         lambda: f"MERGE INTO t USING (VALUES ({a}), ({a + 1})) v(id) ON t.id = v.id "
                 f"WHEN MATCHED AND k > 10 THEN DELETE WHEN MATCHED THEN UPDATE SET {assignment(r, spread)}",
-    ], [34, 6, 3, 3, 5, 8, 4, 3, 3, 6, 3, 3])[0]()
+    ], [34, 6, 3, 3, 6, 5, 8, 4, 3, 3, 6, 3, 3])[0]()
 
 
 def assignment_excluded(r):
@@ -86,7 +91,7 @@ BEGIN
 	PERFORM setseed(seed);
 	FOR i IN 1..times LOOP
 		nrow := 1 + floor(random() * nrows);
-		what := floor(random() * 16);
+		what := floor(random() * 18);
 		BEGIN
 			CASE what
 			WHEN 0, 1 THEN UPDATE t SET k = floor(random() * 26) WHERE id = nrow;
@@ -105,6 +110,8 @@ BEGIN
 			WHEN 12 THEN UPDATE t SET k = 1 WHERE id = nrow; UPDATE t SET k = 2 WHERE id = nrow; UPDATE t SET k = 1 WHERE id = nrow;
 			WHEN 13 THEN UPDATE t SET ci = CASE WHEN random() < 0.5 THEN upper(ci) ELSE lower(ci) END WHERE id = nrow;
 			WHEN 14 THEN UPDATE t SET f = -f WHERE id = nrow;
+			WHEN 16 THEN UPDATE t SET s = CASE WHEN s < 's4' THEN 's6' ELSE 's2' END WHERE id BETWEEN nrow AND nrow + 2;
+			WHEN 17 THEN UPDATE t SET s = 's7', j = 2 WHERE id = nrow; UPDATE t SET s = 's1', j = 9 WHERE id = nrow;
 			WHEN 15 THEN UPDATE t SET k = 7 WHERE id = nrow; RAISE division_by_zero;
 			END CASE;
 		EXCEPTION

@@ -58,6 +58,12 @@ INDEXES = [
     ("t_j_part", "USING inplace_btree (j, k) WHERE s < 's3'"),
     ("t_k_expr", "USING inplace_btree ((k % 7))"),
     ("t_s_expr", "USING inplace_btree ((upper(s)), k)"),
+    ("t_j_div", "USING inplace_btree ((60 / (j + 1)), k) WHERE k IS NOT NULL"),
+    ("t_ci_lower", "USING inplace_btree ((lower(ci COLLATE \"C\")), j)"),
+    ("t_n_round", "USING inplace_btree ((round(n)), s)"),
+    ("t_part_incl", "USING inplace_btree (s) INCLUDE (j, k) WHERE k BETWEEN 2 AND 9"),
+    ("t_pad_len", "USING inplace_btree ((length(pad))) WHERE left(pad, 1) = 'w'"),
+    ("t_k_half", "USING inplace_btree ((coalesce(k, 0) / 4), (j > 5))"),
     ("t_k_abs", "USING inplace_btree (k abs_ops)"),
     ("t_a", "USING inplace_btree (a)"),
     ("t_j_btree", "USING btree (j)"),
@@ -66,6 +72,7 @@ INDEXES = [
     ("t_a_gin", "USING gin (a)"),
     ("t_j_brin", "USING brin (j)"),
 ]
+COMPUTED = [i for i in INDEXES if " WHERE " in i[1] or "((" in i[1]]
 UNIQUE_INDEXES = [
     ("t_u", "USING inplace_btree (u)"),
     ("t_u_nulls", "USING inplace_btree (u) NULLS NOT DISTINCT"),
@@ -75,6 +82,9 @@ UNIQUE_INDEXES = [
     ("t_un", "USING inplace_btree (n, u)"),
     ("t_uci", "USING inplace_btree (ci, u)"),
     ("t_u_expr", "USING inplace_btree ((-u))"),
+    ("t_u_queue", "USING inplace_btree (u) WHERE s IN ('s1', 's2', 's3')"),
+    ("t_u_num", "USING inplace_btree ((u * 10 + n), (j > 5)) INCLUDE (k) WHERE n < 4"),
+    ("t_u_lower", "USING inplace_btree ((lower(ci COLLATE \"C\")), u)"),
 ]
 
 # Which pairs may not be there twice, whatever indexes there are.
@@ -87,6 +97,9 @@ UNIQUE_RULES = {
     "t_un": "SELECT n, u FROM t WHERE n IS NOT NULL AND u IS NOT NULL GROUP BY n, u HAVING count(*) > 1",
     "t_uci": "SELECT ci, u FROM t WHERE ci IS NOT NULL AND u IS NOT NULL GROUP BY ci, u HAVING count(*) > 1",
     "t_u_expr": "SELECT u FROM t WHERE u IS NOT NULL GROUP BY u HAVING count(*) > 1",
+    "t_u_queue": "SELECT u FROM t WHERE s IN ('s1', 's2', 's3') AND u IS NOT NULL GROUP BY u HAVING count(*) > 1",
+    "t_u_num": "SELECT u * 10 + n FROM t WHERE n < 4 AND u IS NOT NULL AND j IS NOT NULL GROUP BY u * 10 + n, j > 5 HAVING count(*) > 1",
+    "t_u_lower": "SELECT lower(ci COLLATE \"C\"), u FROM t WHERE ci IS NOT NULL AND u IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1",
 }
 
 
@@ -132,6 +145,7 @@ class Schema:
         self.rows = r.choice([60, 200, 400])
         self.spread = self.rows + r.randint(20, 200)    # values of u
         self.indexes = r.sample(INDEXES, r.randint(4, 9))
+        self.indexes += [i for i in r.sample(COMPUTED, 2) if i not in self.indexes]
         self.unique = r.sample(UNIQUE_INDEXES, r.choice([0, 1, 1, 2]))
         if not any(name == "t_k" for name, _ in self.indexes):
             self.indexes.insert(0, INDEXES[0])
@@ -200,6 +214,19 @@ def query(r, spread):
         lambda: ("j", f"j = {r.randint(0, 10)}", None),
         lambda: ("k", f"k % 7 = {r.randint(-3, 6)}", None),
         lambda: ("s, k", f"upper(s) = '{s_value(r).upper()}'", None),
+        lambda: ("k", f"60 / (j + 1) = {r.choice([5, 6, 10, 12, 60])} AND k IS NOT NULL", None),
+        lambda: ("k", f"60 / (j + 1) > 8 AND k > {lo}", "k"),
+        lambda: ("j", f"lower(ci COLLATE \"C\") = '{ci_value(r).lower()}'", None),
+        lambda: ("j, u", f"lower(ci COLLATE \"C\") >= '{ci_value(r).lower()}' AND u > {ulo}", None),
+        lambda: ("n, s", f"round(n) = {r.randint(0, 6)}", None),
+        lambda: ("s, j, k", f"k BETWEEN 2 AND 9 AND s = '{s_value(r)}'", f"s{order}"),
+        lambda: ("s, j, k", f"k BETWEEN 3 AND 7 AND s > '{s_value(r)}'", None),
+        lambda: ("pad", f"left(pad, 1) = 'w' AND length(pad) > {r.randint(0, 60)}", None),
+        lambda: ("k", f"coalesce(k, 0) / 4 = {r.randint(-1, 6)}", None),
+        lambda: ("k", f"coalesce(k, 0) / 4 < {r.randint(-1, 6)} AND j > 5", None),
+        lambda: ("u", f"s IN ('s1', 's2', 's3') AND u > {ulo}", f"u{order}"),
+        lambda: ("u", f"s = 's2' AND u < {ulo}", None),
+        lambda: ("u, n", f"u * 10 + n > {ulo * 10} AND n < 4", None),
         lambda: ("k", f"k |=| {k_value(r)}", None),
         lambda: ("k", f"k |<| {hi}", None),
         lambda: ("a", f"a = '{a_value(r)}'", None),

@@ -47,7 +47,7 @@ SELECT c, stays(5, c) FROM unnest(ARRAY['j = ''{"k": 1}''', 'j = ''{"k": 1.0}'''
 SELECT c, stays(6, c) FROM unnest(ARRAY['nm = ''one''', 'nm = ''two''', 'nm = ''one''', 'nm = NULL', 'nm = ''''']) WITH ORDINALITY x(c, i) ORDER BY i;
 SELECT * FROM differences();
 SELECT id, n, f, c, a, j, nm FROM t WHERE id <= 6 ORDER BY id;
--- a unique index of that kind does not take it
+-- a unique index of that kind takes it, too
 CREATE UNIQUE INDEX t_un ON t USING inplace_btree (n, id);
 SELECT stays(7, 'n = 1000');
 INSERT INTO t (id, n) VALUES (1000, 50.0);

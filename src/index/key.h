@@ -1,0 +1,61 @@
+/*-------------------------------------------------------------------------
+ *
+ * key.h
+ *	  The key that a version of a row has in an index: its columns, and what is
+ *	  computed from them; or none, where a predicate leaves it out.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_KEY_H
+#define INPLACE_KEY_H
+
+#include "access/htup_details.h"
+#include "catalog/pg_index.h"
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+#include "table/tuple.h"
+
+/* what has been found out about an index; in this process's memory */
+typedef struct IndexKey
+{
+	Oid			indexid;		/* must be first */
+	bool		valid;
+	bool		known;			/* the key of a version can be computed here */
+	bool		exact;			/* equal keys are identical */
+	bool		comparable;		/* its comparisons may run with a page locked */
+
+	/* of computed keys */
+	MemoryContext cxt;
+	int			ncolumns;		/* of the table, that it depends on */
+	AttrNumber *columns;
+	ExprState  *expr[INDEX_MAX_KEYS];	/* NULL: a plain column */
+	ExprState  *predicate;
+	ExprContext *econtext;
+	TupleTableSlot *slot;
+} IndexKey;
+
+typedef enum KeyOf
+{
+	KEY_NONE,					/* the predicate says no */
+	KEY_FOUND,
+	KEY_UNKNOWN					/* cannot be computed now */
+} KeyOf;
+
+static inline bool
+inplace_key_is_computed(Relation index)
+{
+	return !heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) ||
+		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
+}
+
+extern IndexKey *inplace_index_key(Relation index);
+extern KeyOf inplace_key_of_slot(Relation index, TupleTableSlot *slot,
+								 Datum *values, bool *isnull);
+extern KeyOf inplace_key_of_tuple(Relation table, Relation index,
+								  InplaceTupleHeader tup,
+								  Datum *values, bool *isnull);
+extern KeyOf inplace_key_guarded(Relation table, Relation index,
+								 InplaceTupleHeader tup, bool detoast,
+								 Datum *values, bool *isnull);
+
+#endif							/* INPLACE_KEY_H */

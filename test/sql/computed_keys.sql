@@ -1,0 +1,227 @@
+-- Indexes with expressions and predicates: an update of what they are computed
+-- from is in place, makes an entry only if the key is another, and every plan
+-- finds what a sequential scan finds.
+CREATE SCHEMA ck;
+SET search_path = ck, inplace, public;
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE TABLE t (id int PRIMARY KEY, email text, status varchar(10), a int, b int, m mood, j jsonb, v text)
+	USING inplace WITH (autovacuum_enabled = off, fillfactor = 60);
+INSERT INTO t SELECT i, 'User' || i, CASE WHEN i % 5 = 0 THEN 'active' ELSE 'done' END, i, i % 7,
+	(ARRAY['sad', 'ok', 'happy'])[1 + i % 3]::mood, jsonb_build_object('k', i % 9), 'v' || i FROM generate_series(1, 300) i;
+CREATE INDEX t_lower ON t USING inplace_btree (lower(email));
+CREATE UNIQUE INDEX t_upper ON t USING inplace_btree (upper(email)) INCLUDE (v);
+CREATE INDEX t_active ON t USING inplace_btree (a) INCLUDE (v) WHERE status = 'active';
+CREATE UNIQUE INDEX t_one ON t USING inplace_btree (b, a) WHERE status IN ('active', 'waiting');
+CREATE INDEX t_div ON t USING inplace_btree ((100 / (b + 1)), (a % 10));
+CREATE INDEX t_json ON t USING inplace_btree (((j ->> 'k')::int), a) WHERE j ? 'k';
+CREATE INDEX t_mood ON t USING inplace_btree (m, (a * 1.0)) WHERE m > 'sad';
+CREATE INDEX t_null ON t USING inplace_btree (b) WHERE email IS NOT NULL;
+ANALYZE t;
+
+CREATE FUNCTION differences() RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	q text;
+	plan text;
+	expected text[];
+	got text[];
+BEGIN
+	FOREACH q IN ARRAY ARRAY[
+		'SELECT id, email FROM t WHERE lower(email) BETWEEN ''a'' AND ''user2''',
+		'SELECT id, email, v FROM t WHERE upper(email) >= ''USER2''',
+		'SELECT a, v FROM t WHERE status = ''active'' AND a BETWEEN 3 AND 2000',
+		'SELECT id, status FROM t WHERE status = ''active'' AND a > 0',
+		'SELECT a, b FROM t WHERE status = ''active'' AND b IN (1, 2, 5)',
+		'SELECT id, b FROM t WHERE 100 / (b + 1) > 20 AND b <> -1',
+		'SELECT id, j FROM t WHERE j ? ''k'' AND (j ->> ''k'')::int = 3',
+		'SELECT id, m, a FROM t WHERE m = ''happy''',
+		'SELECT b FROM t WHERE email IS NOT NULL AND b < 4']
+	LOOP
+		PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true),
+			set_config('enable_indexonlyscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
+		EXECUTE format('SELECT array_agg(x::text ORDER BY x::text) FROM (%s) x', q) INTO expected;
+		PERFORM set_config('enable_seqscan', 'off', true);
+		FOREACH plan IN ARRAY ARRAY['indexscan', 'indexonlyscan', 'bitmapscan'] LOOP
+			PERFORM set_config('enable_indexscan', (plan <> 'bitmapscan')::text, true),
+				set_config('enable_indexonlyscan', (plan = 'indexonlyscan')::text, true),
+				set_config('enable_bitmapscan', (plan = 'bitmapscan')::text, true);
+			EXECUTE format('SELECT array_agg(x::text ORDER BY x::text) FROM (%s) x', q) INTO got;
+			IF got IS DISTINCT FROM expected THEN RETURN NEXT plan || ': ' || q; END IF;
+		END LOOP;
+	END LOOP;
+END $$;
+-- did the row stay, and is it marked?
+CREATE FUNCTION upd(id int, assignment text, OUT stays bool, OUT marked bool) LANGUAGE plpgsql AS $$
+DECLARE before tid; after tid;
+BEGIN
+	EXECUTE format('SELECT ctid FROM t WHERE id = %s', id) INTO before;
+	EXECUTE format('UPDATE t SET %s WHERE id = %s RETURNING ctid', assignment, id) INTO after;
+	stays := before = after;
+	SELECT 'STALE' = ANY (flags) INTO marked FROM page_items('t', (after::text::point)[0]::bigint) WHERE item = (after::text::point)[1];
+END $$;
+SELECT count(*) FROM differences();
+
+-- the same key: no mark, so no entry
+SELECT c, (upd(1, c)).* FROM unnest(ARRAY['email = ''uSER1'', v = v', 'b = b', 'status = ''waived''', 'j = j || ''{"x": 1}''']) WITH ORDINALITY x(c, i) ORDER BY i;
+-- another one, or none
+SELECT c, (upd(2, c)).* FROM unnest(ARRAY['email = ''other''', 'email = NULL', 'email = ''User2''']) WITH ORDINALITY x(c, i) ORDER BY i;
+SELECT c, (upd(3, c)).* FROM unnest(ARRAY['status = ''active''', 'status = ''done''', 'status = ''active''', 'a = 1003', 'status = ''waiting''', 'status = ''active''']) WITH ORDINALITY x(c, i) ORDER BY i;
+SELECT c, (upd(4, c)).* FROM unnest(ARRAY['b = 99', 'b = 98', 'b = 4', 'j = ''{}''', 'j = ''{"k": "3"}''']) WITH ORDINALITY x(c, i) ORDER BY i;
+SELECT c, (upd(5, c)).* FROM unnest(ARRAY['m = ''sad''', 'm = ''ok''', 'm = NULL', 'm = ''happy''']) WITH ORDINALITY x(c, i) ORDER BY i;
+SELECT * FROM differences();
+-- errors of an expression leave the row alone
+UPDATE t SET b = -1 WHERE id = 6;
+UPDATE t SET j = '{"k": "x"}' WHERE id = 6;
+SELECT (upd(6, 'b = 1')).*;
+-- uniqueness: of the versions that are there, not of entries
+INSERT INTO t (id, email) VALUES (1000, 'OTHER'), (1001, 'uSER2');
+INSERT INTO t (id, email) VALUES (1000, 'OTHER');
+UPDATE t SET email = 'other' WHERE id = 2;
+UPDATE t SET email = 'other' WHERE id = 1000;
+INSERT INTO t (id, status, a, b) VALUES (1002, 'waiting', 10, 3);
+UPDATE t SET status = 'done' WHERE id = 10;
+INSERT INTO t (id, status, a, b) VALUES (1002, 'waiting', 10, 3);
+UPDATE t SET status = 'active' WHERE id = 10;
+DELETE FROM t WHERE id = 1002;
+UPDATE t SET status = 'active' WHERE id = 10;
+-- a statement does not meet what it has changed itself
+UPDATE t SET status = 'done' WHERE status = 'active' AND a < 100;
+UPDATE t SET email = email || 'x' WHERE lower(email) LIKE 'user%';
+SELECT count(*) FROM t WHERE email LIKE '%xx';
+SELECT * FROM differences();
+SELECT * FROM inplace.check('t');
+-- a cursor from before
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_sort = off;
+DECLARE c CURSOR FOR SELECT id, a FROM t WHERE status = 'active' AND a BETWEEN 100 AND 130 ORDER BY a;
+FETCH 2 FROM c;
+UPDATE t SET status = 'done' WHERE id = 110;
+SAVEPOINT s;
+UPDATE t SET status = 'active', a = 111 WHERE id BETWEEN 112 AND 122;
+ROLLBACK TO s;
+UPDATE t SET a = 119 WHERE id = 120;
+FETCH ALL FROM c;
+SELECT id, a FROM t WHERE status = 'active' AND a BETWEEN 100 AND 130 ORDER BY a;
+ROLLBACK;
+SELECT * FROM differences();
+
+-- Two VACUUMs take out entries and marks.
+CREATE FUNCTION alone() RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+	WHILE EXISTS (SELECT FROM pg_stat_activity WHERE datid = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)) LOOP
+		PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+	END LOOP;
+	RETURN true;
+END $$;
+CREATE FUNCTION marked() RETURNS bigint LANGUAGE sql AS
+	$$ SELECT count(*) FROM generate_series(0, pg_relation_size('t') / 8192 - 1) b, page_items('t', b) WHERE 'STALE' = ANY (flags) $$;
+SELECT marked() > 0 AS marked;
+SELECT alone() \gset
+VACUUM (INDEX_CLEANUP on) t;
+SELECT * FROM differences();
+SELECT alone() \gset
+VACUUM (INDEX_CLEANUP on) t;
+SELECT marked();
+SELECT * FROM differences();
+-- values in the TOAST table
+ALTER TABLE t ALTER email SET STORAGE EXTERNAL;
+CREATE INDEX t_len ON t USING inplace_btree (length(email)) WHERE left(email, 1) = 'L';
+UPDATE t SET email = 'L' || repeat('l', 2400), a = a + 1 WHERE id = 7;
+UPDATE t SET email = 'L' || repeat('m', 2300) WHERE id = 7;
+DROP INDEX t_lower, t_upper, t_null;
+UPDATE t SET email = 'L' || repeat('o', 3000) || id WHERE id BETWEEN 7 AND 9;
+UPDATE t SET email = 'M' || repeat('p', 3000) || id WHERE id = 8;
+UPDATE t SET email = 'M' WHERE id = 9;
+SET enable_seqscan = off;
+SELECT id, length(email) FROM t WHERE length(email) > 100 AND left(email, 1) = 'L' ORDER BY length(email);
+RESET enable_seqscan;
+SELECT alone() \gset
+VACUUM (INDEX_CLEANUP on) t;
+SELECT alone() \gset
+VACUUM (INDEX_CLEANUP on) t;
+SET enable_seqscan = off;
+SELECT id, length(email) FROM t WHERE length(email) > 100 AND left(email, 1) = 'L' ORDER BY length(email);
+RESET enable_seqscan;
+SELECT * FROM inplace.check('t');
+DROP INDEX t_len;
+UPDATE t SET email = 'user' || id;
+CREATE INDEX t_lower ON t USING inplace_btree (lower(email));
+CREATE UNIQUE INDEX t_upper ON t USING inplace_btree (upper(email)) INCLUDE (v);
+
+-- Functions of one's own: the row moves, and nobody runs them by reading.
+CREATE TABLE f (id int PRIMARY KEY, a int, b text) USING inplace;
+INSERT INTO f VALUES (1, 1, 'one'), (2, 2, 'two');
+CREATE FUNCTION noisy(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE 'run for %', $1; RETURN -$1; END $$;
+CREATE FUNCTION inlined(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1';
+CREATE INDEX f_noisy ON f USING inplace_btree (noisy(a));
+CREATE INDEX f_b ON f USING inplace_btree (b);
+UPDATE f SET b = 'uno' WHERE id = 1 RETURNING ctid;
+UPDATE f SET a = 3 WHERE id = 1 RETURNING ctid;
+SET enable_seqscan = off;
+SELECT * FROM f WHERE b > '' ORDER BY b;
+DROP INDEX f_noisy;
+CREATE INDEX f_inlined ON f USING inplace_btree (inlined(a));
+UPDATE f SET a = 4 WHERE id = 1 RETURNING ctid;
+SELECT * FROM f WHERE inlined(a) = 5;
+DROP INDEX f_inlined;
+-- a reader needs no privilege on the functions of an index
+CREATE INDEX f_abs ON f USING inplace_btree (abs(a), b);
+UPDATE f SET a = -5 WHERE id = 1 RETURNING ctid;
+CREATE ROLE ck_reader;
+GRANT USAGE ON SCHEMA ck TO ck_reader;
+GRANT SELECT ON f TO ck_reader;
+REVOKE EXECUTE ON FUNCTION abs(int) FROM PUBLIC;
+\c
+SET search_path = ck, inplace, public;
+SET enable_seqscan = off;
+SET ROLE ck_reader;
+SELECT id, a FROM f WHERE b = 'uno';
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION abs(int) TO PUBLIC;
+REVOKE ALL ON f FROM ck_reader;
+REVOKE ALL ON SCHEMA ck FROM ck_reader;
+DROP ROLE ck_reader;
+-- unique, with keys that may be equal without being identical
+CREATE TABLE n (id int PRIMARY KEY, n numeric, f float8, a int[]) USING inplace;
+INSERT INTO n SELECT i, i, i, ARRAY[i] FROM generate_series(1, 5) i;
+CREATE UNIQUE INDEX n_n ON n USING inplace_btree (n);
+CREATE UNIQUE INDEX n_f ON n USING inplace_btree ((f / 2)) WHERE f < 100;
+CREATE UNIQUE INDEX n_a ON n USING inplace_btree (a);
+UPDATE n SET n = n + 10 RETURNING ctid, n;
+INSERT INTO n VALUES (6, 11.0);
+INSERT INTO n VALUES (6, 1.0);
+UPDATE n SET n = 1 WHERE id = 1;
+UPDATE n SET n = 1.5 WHERE id = 6 RETURNING ctid;
+UPDATE n SET n = 1 WHERE id = 1 RETURNING ctid;
+UPDATE n SET n = 1.00 WHERE id = 6;
+UPDATE n SET f = 0 WHERE id = 1 RETURNING ctid;
+UPDATE n SET f = '-0' WHERE id = 2;
+UPDATE n SET f = '-0' WHERE id = 1 RETURNING ctid;
+UPDATE n SET f = 200, a = '{}' WHERE id IN (1, 2);
+UPDATE n SET f = 200, a = NULL WHERE id IN (1, 2) RETURNING ctid;
+SELECT n, f, a FROM n WHERE n > 0 ORDER BY n;
+SELECT * FROM inplace.check('n');
+RESET enable_seqscan;
+
+-- Random changes, with aborts and VACUUM.
+SELECT setseed(0.125);
+\set ECHO none
+SELECT CASE (random() * 10)::int
+	WHEN 0 THEN 'VACUUM (INDEX_CLEANUP on) t'
+	WHEN 1 THEN format('UPDATE t SET status = ''active'' WHERE id %% 7 = %s', n % 7)
+	WHEN 2 THEN format('UPDATE t SET status = ''done'' WHERE id %% 5 = %s', n % 5)
+	WHEN 3 THEN format('UPDATE t SET b = (b + 1) %% 4, a = a + 1 WHERE id %% 6 = %s', n % 6)
+	WHEN 4 THEN format('UPDATE t SET email = CASE WHEN id %% 2 = 0 THEN upper(email) ELSE ''u'' || id || %s END WHERE id %% 9 = %s', n % 3, n % 9)
+	WHEN 5 THEN format('DO $x$ BEGIN UPDATE t SET status = ''active'', a = -a, b = 2, m = ''ok'' WHERE id %% 7 = %s; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END $x$', n % 7)
+	WHEN 6 THEN format('UPDATE t SET m = (ARRAY[''sad'', ''ok'', ''happy''])[1 + (id + %s) %% 3]::ck.mood WHERE id %% 4 = %s', n, n % 4)
+	WHEN 7 THEN format('UPDATE t SET j = CASE WHEN j ? ''k'' THEN ''{}'' ELSE ''{"k": 3}'' END::jsonb WHERE id %% 8 = %s', n % 8)
+	WHEN 8 THEN format('UPDATE t SET v = v || ''.'' WHERE id %% 10 = %s', n % 10)
+	WHEN 9 THEN format('DELETE FROM t WHERE id %% 97 = %s', n % 97)
+	ELSE 'VACUUM t' END AS step,
+	format('DO $x$ DECLARE d text; BEGIN FOR d IN SELECT ck.differences() LOOP RAISE WARNING ''step %s: %%'', d; END LOOP; END $x$', n)
+FROM generate_series(1, 60) n \gexec
+\set ECHO all
+SELECT * FROM inplace.check('t');
+SET client_min_messages = warning;
+DROP SCHEMA ck CASCADE;
