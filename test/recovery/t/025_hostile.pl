@@ -30,6 +30,9 @@ CREATE UNIQUE INDEX t_u ON t USING inplace_btree (u);
 CREATE INDEX t_n ON t USING inplace_btree (n);
 CREATE INDEX t_part ON t USING inplace_btree (k) WHERE j > 5;
 CREATE INDEX t_expr ON t USING inplace_btree ((k % 7));
+CREATE UNIQUE INDEX t_upart ON t USING inplace_btree (u) WHERE j > 5;
+CREATE UNIQUE INDEX t_nu ON t USING inplace_btree ((n * 1.0), u);
+CREATE INDEX t_payload ON t USING inplace_btree (upper(s)) INCLUDE (k) WHERE j < 8;
 INSERT INTO t SELECT i, i % 40, 's' || i % 10, i, i % 6, i % 11, repeat('p', i % 50) FROM generate_series(1, 2000) i;
 VACUUM ANALYZE t;
 CREATE FUNCTION differences() RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -51,6 +54,9 @@ BEGIN
 		format('SELECT id, n FROM t WHERE n = %s', lo % 6),
 		format('SELECT k FROM t WHERE j > 5 AND k < %s', lo),
 		format('SELECT id FROM t WHERE k %% 7 = %s', lo % 7),
+		format('SELECT u FROM t WHERE j > 5 AND u BETWEEN %s AND %s', id, id + 200),
+		format('SELECT id, n FROM t WHERE n * 1.0 = %s AND u > %s', lo % 6, id),
+		format('SELECT id, s, k FROM t WHERE upper(s) = ''S%s'' AND j < 8', lo % 10),
 		format('SELECT id FROM t WHERE (k = %s AND s = ''s1'') OR u = %s', lo, id)]
 	LOOP
 		PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true),
