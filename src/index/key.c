@@ -7,14 +7,16 @@
  * locked, to which the code might come back, and on behalf of whoever happens
  * to read a row, who never meant to run what the table's owner wrote.  So it is
  * computed only where the expressions and the predicate consist of the server's
- * own functions, written in C, on its own types (and enums); elsewhere the
- * index does not take in-place updates of what it is computed from.
+ * own functions, on its own types (and enums), and with a page locked only if
+ * these are all written in C; elsewhere the index does not take in-place updates
+ * of what it is computed from.
  *
  * Whether an index is of that kind must not change while it exists, or some
  * would compare entries that others take for those of all versions.  So the
  * expressions as they were written count: these name functions by OID, and the
  * server's own do not change.  A function of a user's that the planner would
- * replace by what it consists of, does not count as that.
+ * replace by what it consists of, does not count as that.  (The language of one of
+ * the server's may change by pg_upgrade; readers do not mind.)
  *
  * Errors.  An expression may fail on a version (1 / 0).  A version that is in
  * the index has not failed, so a scan, which finds visible versions, computes
@@ -130,6 +132,9 @@ has_foreign_code(Node *node, void *context)
 		case T_ScalarArrayOpExpr:
 		case T_BoolExpr:
 		case T_RelabelType:
+		case T_CollateExpr:
+		case T_NamedArgExpr:
+		case T_RowCompareExpr:
 		case T_CoerceViaIO:
 		case T_ArrayCoerceExpr:
 		case T_ArrayExpr:
@@ -161,14 +166,20 @@ written(Relation index, AttrNumber attnum)
 }
 
 static bool
-key_is_known(Relation index, List *exprs, List *predicate)
+key_is_readable(Relation index)
 {
 	bool		(*of_user) (Oid, void *) = function_of_user;
-	bool		(*not_builtin) (Oid, void *) = function_not_builtin;
 
 	return !has_foreign_code(written(index, Anum_pg_index_indexprs), &of_user) &&
-		!has_foreign_code(written(index, Anum_pg_index_indpred), &of_user) &&
-		!has_foreign_code((Node *) exprs, &not_builtin) &&
+		!has_foreign_code(written(index, Anum_pg_index_indpred), &of_user);
+}
+
+static bool
+key_is_known(List *exprs, List *predicate)
+{
+	bool		(*not_builtin) (Oid, void *) = function_not_builtin;
+
+	return !has_foreign_code((Node *) exprs, &not_builtin) &&
 		!has_foreign_code((Node *) predicate, &not_builtin);
 }
 
@@ -321,8 +332,9 @@ learn_index(IndexKey *key, Relation index)
 
 		exprs = RelationGetIndexExpressions(index);
 		predicate = RelationGetIndexPredicate(index);
-		key->known = key_is_known(index, exprs, predicate);
-		if (key->known)
+		key->readable = key_is_readable(index);
+		key->known = key->readable && key_is_known(exprs, predicate);
+		if (key->readable)
 		{
 			set_columns(key, index, exprs, predicate);
 			if (exprs != NIL || predicate != NIL)
@@ -403,7 +415,7 @@ inplace_key_of_slot(Relation index, TupleTableSlot *slot, Datum *values,
 		return KEY_FOUND;
 	}
 	key = inplace_index_key(index);
-	return key->known ? compute(key, index, slot, values, isnull) : KEY_UNKNOWN;
+	return key->readable ? compute(key, index, slot, values, isnull) : KEY_UNKNOWN;
 }
 
 static KeyOf

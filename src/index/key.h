@@ -20,7 +20,8 @@ typedef struct IndexKey
 {
 	Oid			indexid;		/* must be first */
 	bool		valid;
-	bool		known;			/* the key of a version can be computed here */
+	bool		readable;		/* the key of a version can be computed, */
+	bool		known;			/* ... with pages locked as well */
 	bool		exact;			/* equal keys are identical */
 	bool		comparable;		/* its comparisons may run with a page locked */
 

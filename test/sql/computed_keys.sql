@@ -182,6 +182,36 @@ GRANT EXECUTE ON FUNCTION abs(int) TO PUBLIC;
 REVOKE ALL ON f FROM ck_reader;
 REVOKE ALL ON SCHEMA ck FROM ck_reader;
 DROP ROLE ck_reader;
+-- All kinds of expressions: does the row stay?  Those at the end are not the
+-- server's own.
+CREATE DOMAIN positive AS int CHECK (VALUE > 0);
+CREATE TYPE pair AS (x int, y int);
+CREATE FUNCTION shapes(expr text, OUT stays bool, OUT finds bool) LANGUAGE plpgsql AS $$
+DECLARE before tid; after tid; cond text := expr; pred text := '';
+BEGIN
+	IF expr LIKE 'WHERE %' THEN
+		pred := expr;
+		cond := 'g.a';
+	END IF;
+	DROP TABLE IF EXISTS g;
+	CREATE TABLE g (a int, b text, d date, ts timestamp, arr int[], j jsonb, m mood, vc varchar(20), c char(5), n numeric, u uuid, dom positive, p pair) USING inplace;
+	INSERT INTO g VALUES (1, 'One', '2020-01-01', '2020-01-01 10:00', '{1,2}', '{"a": 1}', 'sad', 'vc', 'c', 1.5, '00000000-0000-0000-0000-000000000001', 1, '(1,2)');
+	EXECUTE format('CREATE INDEX ON g USING inplace_btree ((%s)) %s', replace(cond, 'g.a', 'a'), pred);
+	SELECT ctid INTO before FROM g;
+	UPDATE g SET a = 2, b = 'Two', d = '2021-02-02', ts = '2021-02-02 20:00', arr = '{3,4,5}', j = '{"a": 2}', m = 'happy', vc = 'cv', c = 'cc', n = 2.25,
+		u = '00000000-0000-0000-0000-000000000002', dom = 2, p = '(3,4)' RETURNING ctid INTO after;
+	stays := before = after;
+	SET LOCAL enable_seqscan = off;
+	EXECUTE format('SELECT count(*) = 1 FROM g WHERE (%1$s) = (SELECT %1$s FROM g) %2$s', replace(cond, 'g.a', 'a'), replace(pred, 'WHERE', 'AND')) INTO finds;
+	SET LOCAL enable_seqscan = on;
+END $$;
+SET client_min_messages = warning;
+SELECT e, s.* FROM unnest(ARRAY['lower(b COLLATE "C")', 'a + 1', 'b || vc', 'coalesce(a, 0)', 'greatest(a, arr[1])', 'CASE WHEN a > 1 THEN b ELSE vc END', 'extract(year FROM d)',
+	'date_trunc(''month'', ts)', 'arr[2]', 'j ->> ''a''', '(j ->> ''a'')::int', 'j #>> ''{a}''', 'm', 'm = ANY (''{sad,ok}'')', 'vc::text', 'rtrim(c)', 'n::int', 'nullif(a, 1)', 'a IS NULL', 'u',
+	'(a, b) < (2, ''x'')', 'md5(b)', 'dom + 1', 'lpad(b, 10)', 'left(b, 1)', 'array_length(arr, 1)', 'b LIKE ''T%''', 'ARRAY[a, 2]', 'make_date(year => a, month => 1, day => 1)', 'hashtext(b)', 'a IS DISTINCT FROM 1',
+	'WHERE m IN (''ok'', ''happy'')', 'WHERE vc IN (''cv'', ''x'')', 'WHERE d > ''2020-06-01''', 'WHERE b IS NOT NULL AND NOT a < 0', 'WHERE j @> ''{"a": 2}''',
+	'inlined(a)', 'noisy(a)', '(p).x', 'a::positive']) WITH ORDINALITY x(e, i), LATERAL shapes(e) s ORDER BY i;
+RESET client_min_messages;
 -- unique, with keys that may be equal without being identical
 CREATE TABLE n (id int PRIMARY KEY, n numeric, f float8, a int[]) USING inplace;
 INSERT INTO n SELECT i, i, i, ARRAY[i] FROM generate_series(1, 5) i;
