@@ -15,7 +15,11 @@
  *	  DROP DATABASE and the like need the undo worker out of the database.
  *	  VACUUM FULL of a whole database has to leave the undo relations out.
  *	  CREATE INDEX makes inplace_btree indexes (index/default_method.c).
+<<<<<<< HEAD
  *	  ALTER TABLE ... SET ACCESS METHOD shows how far it is.
+=======
+ *	  What is left of dropped operator classes goes (index/opclass.c).
+>>>>>>> 1ba5006 (Operator classes of inplace_btree follow those of btree, in btree's own families)
  *
  *-------------------------------------------------------------------------
  */
@@ -452,8 +456,12 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 		CallCreateIndex(&u);
 	else if (IsA(stmt, AlterTableStmt))
 		CallAlterTable(&u);
+	else if (IsA(stmt, CreateOpClassStmt) &&
+			 inplace_restore_mirror((CreateOpClassStmt *) stmt))
+		return;
 	else
 		CallUtility(&u);
+	inplace_drop_orphaned_mirrors();
 }
 
 /* ---------------- loading ---------------- */
@@ -557,6 +565,7 @@ _PG_init(void)
 	InstallHooks();
 	InplaceReturningInit();
 	inplace_planner_init();
+	inplace_opclass_init();
 	FreezeForgetInit();
 	FreezeOptionsInit();
 	InplaceRmgrRegister();

@@ -156,14 +156,7 @@ WITH indexes AS (
            AND NOT EXISTS (SELECT FROM pg_constraint k
                            WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
            AND (NOT i.indisunique OR method = 'btree'
-                OR current_setting('server_version_num')::integer >= 180000)
-           AND NOT EXISTS (SELECT FROM unnest(i.indclass::oid[]) k(oid)
-                                JOIN pg_opclass c ON c.oid = k.oid
-                           WHERE NOT EXISTS (SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod
-                                             WHERE m.amname = method
-                                               AND o.opcname = c.opcname
-                                               AND o.opcnamespace = c.opcnamespace
-                                               AND o.opcintype = c.opcintype)) AS can
+                OR current_setting('server_version_num')::integer >= 180000) AS can
     FROM inplace.convertible_members(rel) t
          JOIN pg_index i ON i.indrelid = t.relid
          JOIN pg_class c ON c.oid = i.indexrelid

@@ -320,8 +320,6 @@ inplace_btree_handler(PG_FUNCTION_ARGS)
 	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
 	memcpy(am, nbtree_routine(), sizeof(IndexAmRoutine));
-	/* name_ops stores cstring; the server's own catalog does not ask */
-	am->amstorage = true;
 	am->ambuild = inplace_btree_build;
 	am->aminsert = inplace_btree_insert;
 	am->amrescan = inplace_btree_rescan;

@@ -27,6 +27,14 @@ extern void inplace_before_alter_table(AlterTableStmt *stmt);
 /* planner.c */
 extern void inplace_planner_init(void);
 
+/* opclass.c */
+extern void inplace_opclass_init(void);
+extern Oid	inplace_mirror_of_opclass(Oid opclass);
+extern Oid	inplace_original_of_opclass(Oid opclass);
+extern void inplace_depend_on_originals(Oid indexid, const oidvector *opclasses);
+extern void inplace_drop_orphaned_mirrors(void);
+extern bool inplace_restore_mirror(CreateOpClassStmt *stmt);
+
 /* index_method.c */
 extern Oid	inplace_btree_am(void);
 extern bool inplace_index_can_have_method(Oid indexid, Oid am);

@@ -10,7 +10,6 @@
  *	 - indexes of constraints;
  *	 - unique indexes up to PostgreSQL 17, whose executor refuses ON CONFLICT
  *	   on tables with a unique index that is not btree;
- *	 - indexes with an operator class that has no mirror (mirror_opclasses);
  *	 - what a dump says: a script of pg_dump or pg_restore means btree where it
  *	   writes btree.  Such a session is known by two settings that these scripts
  *	   make and nobody else has reason to make together.
@@ -123,8 +122,12 @@ index_elem_type(Oid relid, IndexElem *elem)
 	return attnum > 0 ? get_atttype(relid, attnum) : InvalidOid;
 }
 
+/*
+ * False if the statement names, or needs, a class that btree has not; it will
+ * fail.
+ */
 static bool
-opclasses_have_mirrors(Oid relid, IndexStmt *stmt, const char *query, Oid am)
+mirror_opclasses_of(Oid relid, IndexStmt *stmt, const char *query)
 {
 	ListCell   *lc;
 
@@ -135,19 +138,35 @@ opclasses_have_mirrors(Oid relid, IndexStmt *stmt, const char *query, Oid am)
 	{
 		IndexElem  *elem = lfirst_node(IndexElem, lc);
 		Oid			type = index_elem_type(relid, elem);
+		Oid			opclass;
 
 		/* (no such column: the server will say so) */
-		if (!OidIsValid(type) ||
-			!OidIsValid(elem->opclass != NIL ?
-						get_opclass_oid(am, elem->opclass, true) :
-						GetDefaultOpClass(type, am)))
+		if (!OidIsValid(type))
+			return false;
+		opclass = elem->opclass != NIL ?
+			get_opclass_oid(BTREE_AM_OID, elem->opclass, true) :
+			GetDefaultOpClass(type, BTREE_AM_OID);
+		if (!OidIsValid(opclass) ||
+			!OidIsValid(inplace_mirror_of_opclass(opclass)))
 			return false;
 	}
 	return true;
 }
 
+static bool
+becomes_inplace_btree(IndexStmt *stmt)
+{
+	return inplace_default_index_method == DEFAULT_INDEX_INPLACE_BTREE &&
+		strcmp(stmt->accessMethod, DEFAULT_INDEX_TYPE) == 0 &&
+		!stmt->primary && !stmt->isconstraint && stmt->excludeOpNames == NIL &&
+		(!stmt->unique || UNIQUE_INDEX_OF_ANY_METHOD) &&
+		!inplace_restoring_dump();
+}
+
 /*
- * The statement to execute instead, or NULL.
+ * The statement to execute instead, or NULL.  Mirrors of the operator classes
+ * are made, if they are not there, for an index that is said to be
+ * inplace_btree as well.
  *
  * The table is locked here as the statement is going to, and with its checks,
  * so that it is the same table then.
@@ -155,28 +174,25 @@ opclasses_have_mirrors(Oid relid, IndexStmt *stmt, const char *query, Oid am)
 IndexStmt *
 inplace_index_stmt(IndexStmt *stmt, const char *query)
 {
-	Oid			am;
+	bool		becomes = becomes_inplace_btree(stmt);
 	Oid			relid;
 	IndexStmt  *changed;
 
-	if (inplace_default_index_method != DEFAULT_INDEX_INPLACE_BTREE ||
-		strcmp(stmt->accessMethod, DEFAULT_INDEX_TYPE) != 0 ||
-		stmt->primary || stmt->isconstraint || stmt->excludeOpNames != NIL ||
-		(stmt->unique && !UNIQUE_INDEX_OF_ANY_METHOD))
+	if (!becomes && strcmp(stmt->accessMethod, "inplace_btree") != 0)
 		return NULL;
 	/* these fail, with a better message than ours would be */
 	if (XactReadOnly || IsInParallelMode() || stmt->relation == NULL)
 		return NULL;
-	am = inplace_btree_am();
-	if (!OidIsValid(am) || inplace_restoring_dump())
+	if (!OidIsValid(inplace_btree_am()))
 		return NULL;
 
 	relid = RangeVarGetRelidExtended(stmt->relation,
 									 stmt->concurrent ? ShareUpdateExclusiveLock : ShareLock,
 									 RVR_MISSING_OK,
 									 RangeVarCallbackOwnsRelation, NULL);
-	if (!OidIsValid(relid) || !table_wants_inplace_btree(relid) ||
-		!opclasses_have_mirrors(relid, stmt, query, am))
+	if (!OidIsValid(relid) ||
+		(becomes && !table_wants_inplace_btree(relid)) ||
+		!mirror_opclasses_of(relid, stmt, query) || !becomes)
 		return NULL;
 
 	changed = copyObject(stmt);

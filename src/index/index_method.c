@@ -58,27 +58,6 @@ inplace_btree_am(void)
 	return get_index_am_oid("inplace_btree", true);
 }
 
-/* the class of the same name of the other method */
-static Oid
-opclass_of_method(Oid opclass, Oid am)
-{
-	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	Form_pg_opclass form;
-	Oid			result;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for opclass %u", opclass);
-	form = (Form_pg_opclass) GETSTRUCT(tuple);
-	result = GetSysCacheOid3(CLAAMNAMENSP, Anum_pg_opclass_oid,
-							 ObjectIdGetDatum(am),
-							 NameGetDatum(&form->opcname),
-							 ObjectIdGetDatum(form->opcnamespace));
-	if (OidIsValid(result) && get_opclass_input_type(result) != form->opcintype)
-		result = InvalidOid;
-	ReleaseSysCache(tuple);
-	return result;
-}
-
 /*
  * The operator classes that the index has with the other method; NULL if one
  * of them does not exist.
@@ -95,7 +74,9 @@ opclasses_for(HeapTuple pg_index, Oid am)
 	Assert(!isnull);
 	for (int i = 0; i < new->dim1; i++)
 	{
-		new->values[i] = opclass_of_method(old->values[i], am);
+		new->values[i] = am == BTREE_AM_OID ?
+			inplace_original_of_opclass(old->values[i]) :
+			inplace_mirror_of_opclass(old->values[i]);
 		if (!OidIsValid(new->values[i]))
 			return NULL;
 	}
@@ -180,6 +161,7 @@ update_dependencies(Oid indexid, oidvector *opclasses)
 	}
 	record_object_address_dependencies(&index, addrs, DEPENDENCY_NORMAL);
 	free_object_addresses(addrs);
+	inplace_depend_on_originals(indexid, opclasses);
 }
 
 /*
@@ -232,8 +214,7 @@ inplace_index_set_method(Oid indexid, Oid am)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("index \"%s\" has an operator class that access method \"%s\" lacks",
-						RelationGetRelationName(index), get_am_name(am)),
-				 errhint("Call inplace.mirror_opclasses().")));
+						RelationGetRelationName(index), get_am_name(am))));
 	/* entries in use are not set up anew */
 	if (index->rd_refcnt != 1)
 		ereport(ERROR,

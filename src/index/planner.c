@@ -6,9 +6,10 @@
  * Some of what it does with an index depends on whether the index says btree:
  * row comparisons as conditions, looking up the largest and smallest value in an
  * index instead of trusting the histogram, the height of the tree, telling early which join clauses
- * cannot match.  So what the planner is told about the index says that, and
- * names btree's operator families, of which those of the index are copies; the
- * index itself, which the executor opens, is what it is.
+ * cannot match.  So what the planner is told about the index says that; the
+ * index itself, which the executor opens, is what it is.  (Its operator
+ * families are btree's, unless users have made their own for inplace_btree:
+ * such an index is left alone.)
  *
  * Up to PostgreSQL 17 the executor refuses a row comparison on an index that is
  * not btree.  There the indexes are left alone in queries that have any.
@@ -19,6 +20,7 @@
 
 #include "access/htup_details.h"
 #include "access/nbtree.h"
+#include "access/transam.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_opfamily.h"
 #include "index/ddl.h"
@@ -29,20 +31,18 @@
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 
-static Oid
-btree_family_of(Oid family)
+static bool
+family_is_btree(Oid family)
 {
-	HeapTuple	tuple = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(family));
-	Form_pg_opfamily form;
-	Oid			result;
+	HeapTuple	tuple;
+	bool		result;
 
+	if (family < FirstNormalObjectId)
+		return true;
+	tuple = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(family));
 	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	form = (Form_pg_opfamily) GETSTRUCT(tuple);
-	result = GetSysCacheOid3(OPFAMILYAMNAMENSP, Anum_pg_opfamily_oid,
-							 ObjectIdGetDatum(BTREE_AM_OID),
-							 NameGetDatum(&form->opfname),
-							 ObjectIdGetDatum(form->opfnamespace));
+		return false;
+	result = ((Form_pg_opfamily) GETSTRUCT(tuple))->opfmethod == BTREE_AM_OID;
 	ReleaseSysCache(tuple);
 	return result;
 }
@@ -63,21 +63,13 @@ tree_height(Oid indexid)
 static void
 tell_as_btree(IndexOptInfo *index)
 {
-	Oid		   *families = palloc(sizeof(Oid) * index->nkeycolumns);
-
 	for (int i = 0; i < index->nkeycolumns; i++)
-	{
-		families[i] = btree_family_of(index->opfamily[i]);
-		if (!OidIsValid(families[i]))
+		if (!family_is_btree(index->opfamily[i]))
 			return;
-	}
 	/* (the server has asked for it from PostgreSQL 18 on) */
 	if (index->tree_height < 0)
 		index->tree_height = tree_height(index->indexoid);
 	index->relam = BTREE_AM_OID;
-	index->opfamily = families;
-	if (index->sortopfamily != NULL)
-		index->sortopfamily = families;
 }
 
 static bool

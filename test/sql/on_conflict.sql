@@ -89,3 +89,18 @@ INSERT INTO oc_p SELECT g, 1 FROM generate_series(5, 15) g ON CONFLICT (k) DO UP
 SELECT * FROM oc_p ORDER BY k;
 
 SELECT * FROM check_all();
+
+-- An arbiter with operator class and collation written out (on 18 these
+-- indexes are inplace_btree).
+CREATE TABLE oc_named (i int, u int, x text COLLATE "C");
+CREATE UNIQUE INDEX oc_named_u ON oc_named (u int4_ops);
+CREATE UNIQUE INDEX oc_named_x ON oc_named (x COLLATE "POSIX" text_pattern_ops);
+INSERT INTO oc_named VALUES (0, 1, '1'), (0, 2, '2');
+INSERT INTO oc_named (u) VALUES (1) ON CONFLICT (u) DO UPDATE SET i = -1 RETURNING i, u;
+INSERT INTO oc_named (u) VALUES (1) ON CONFLICT (u int4_ops) DO UPDATE SET i = -2 RETURNING i, u;
+INSERT INTO oc_named (x) VALUES ('1') ON CONFLICT (x COLLATE "POSIX" text_pattern_ops) DO UPDATE SET i = -3 RETURNING i, x;
+INSERT INTO oc_named (x) VALUES ('1') ON CONFLICT (x COLLATE "POSIX") DO UPDATE SET i = -4 RETURNING i, x;
+INSERT INTO oc_named (x) VALUES ('1') ON CONFLICT (x text_pattern_ops) DO UPDATE SET i = -5 RETURNING i, x;
+INSERT INTO oc_named (x) VALUES ('1') ON CONFLICT (x COLLATE "C") DO UPDATE SET i = -6 RETURNING i, x;
+INSERT INTO oc_named (x) VALUES ('1') ON CONFLICT (x text_ops) DO UPDATE SET i = -7 RETURNING i, x;
+DROP TABLE oc_named;

@@ -53,7 +53,7 @@ CREATE ROLE regress_ip_stats IN ROLE pg_read_all_stats;
 CREATE ROLE regress_ip_scan IN ROLE pg_stat_scan_tables;
 SELECT r.name, f.name, has_function_privilege(r.name, f.name, 'EXECUTE') AS may
 FROM (VALUES ('inplace.page_items(regclass, bigint)'), ('inplace.versions(regclass, tid)'), ('inplace.check(regclass, boolean)'),
-	('inplace.mirror_opclasses(boolean)')) f (name),
+	('inplace.mirror_opclasses()')) f (name),
 	(VALUES (1, 'regress_ip_plain'), (2, 'regress_ip_monitor'), (3, 'regress_ip_stats'), (4, 'regress_ip_scan')) r (n, name)
 ORDER BY f.name, r.n;
 SELECT r.name, v.name, has_table_privilege(r.name, v.name, 'SELECT') AS may

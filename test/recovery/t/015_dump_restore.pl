@@ -1,5 +1,5 @@
 # Dump and restore: tables and indexes come back with the same access methods,
-# whatever inplace.default_index_method would make of CREATE INDEX, and operator classes that were mirrored later come back at all.
+# whatever inplace.default_index_method would make of CREATE INDEX, and operator classes that were made later have their mirrors.
 
 use strict;
 use warnings;
@@ -53,11 +53,17 @@ one($node, $_) foreach (
 	'ALTER TABLE ix REPLICA IDENTITY USING INDEX ix_ident',
 	# a class of our own, for a type that the server has
 	'CREATE FUNCTION cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS $$SELECT btint4cmp($2, $1)$$',
-	'CREATE OPERATOR CLASS backwards FOR TYPE int USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 cmp(int, int)');
+	'CREATE OPERATOR CLASS backwards FOR TYPE int USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 cmp(int, int)',
+	'CREATE EXTENSION citext',
+	'CREATE TABLE own (a int, c citext) USING inplace',
+	q{INSERT INTO own SELECT i, 'C' || i FROM generate_series(1, 100) i},
+	'CREATE INDEX own_back ON own USING inplace_btree (a backwards)',
+	'CREATE INDEX own_citext ON own USING inplace_btree (c)',
+	'CREATE INDEX own_pattern ON own USING inplace_btree (c citext_pattern_ops)');
 
 is(one($node, "SELECT inplace.convert('p') + inplace.convert('t') + inplace.convert('part') + inplace.convert('mv')"),
 	5, 'five tables converted');
-is(one($node, 'SELECT inplace.mirror_opclasses()'), 2, 'a family and a class mirrored');
+is(one($node, 'SELECT inplace.mirror_opclasses()'), 0, 'all classes have mirrors');
 
 my $methods = q{
 	SELECT string_agg(c.relname || ' ' || coalesce(a.amname, '-'), ', ' ORDER BY c.relname)
@@ -76,7 +82,9 @@ like($before{$methods}, qr/\bmv inplace\b.*\bp inplace\b.*\bpart_1 inplace\b.*\b
 like($before{$methods}, qr/\bmirror_$_ inplace_btree\b.*\bplain_$_ btree\b/, "$_: one of each method")
   foreach qw(plain expr opclass part_b part_1_own part_2_own);
 like($before{$methods}, qr/\bmirror_heap btree\b.*\bplain_said inplace_btree\b.*\bstays_said inplace_btree\b/, 'and the others');
-like($before{$classes}, qr/public\.backwards false integer true/, 'the mirrored class is there');
+like($before{$classes}, qr/public\.backwards false integer true, public\.citext_ops true citext true/, 'the mirrored classes are there');
+$node->command_ok([ 'pg_dump', '--schema-only', '--file', $node->basedir . '/dump.classes', 'postgres' ], 'pg_dump --schema-only');
+unlike(slurp_file($node->basedir . '/dump.classes'), qr/OPERATOR (CLASS|FAMILY)[^;]*USING inplace_btree/, 'mirrors are not in the dump');
 
 foreach my $format ('plain', 'custom', 'directory')
 {
@@ -96,7 +104,7 @@ foreach my $format ('plain', 'custom', 'directory')
 	is(one($node, $methods, $db), $before{$methods}, "$format: same access methods");
 	is(one($node, $definitions, $db), $before{$definitions}, "$format: same indexes");
 	is(one($node, $classes, $db), $before{$classes}, "$format: same operator classes, all valid");
-	is(contents($node, $_, $db), contents($node, $_), "$format: same rows in $_") foreach qw(p t part mv stays ix mirror_part plain_part);
+	is(contents($node, $_, $db), contents($node, $_), "$format: same rows in $_") foreach qw(p t part mv stays ix own mirror_part plain_part);
 	check_clean($node, "$format: restored", $db);
 }
 

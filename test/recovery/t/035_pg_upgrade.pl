@@ -77,6 +77,16 @@ $old->safe_psql('postgres', $_) foreach (
 	q{INSERT INTO holes SELECT i % 2 = 0, i, 'x', i * 1000, 'c' || i, i, 'd' || i, true, i * '1 min'::interval, repeat('t', i), i / 7.0, macaddr8 '08:00:2b:01:02:03:04:05',
 		'g' || i, '1 day', i, 'blank', repeat('i', i * 10), gen_random_uuid(), i / 3.0, 'n', 'k' || i FROM generate_series(1, 200) i},
 	map("ALTER TABLE holes DROP d$_", 1 .. 10),
+	# operator classes that are not the server's
+	'CREATE EXTENSION citext',
+	'CREATE FUNCTION cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS $$SELECT btint4cmp($2, $1)$$',
+	'CREATE OPERATOR CLASS backwards FOR TYPE int USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 cmp(int, int)',
+	'CREATE OPERATOR CLASS own FOR TYPE int USING inplace_btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 cmp(int, int)',
+	'CREATE TABLE classes (a int, c citext) USING inplace',
+	q{INSERT INTO classes SELECT i, 'C' || i FROM generate_series(1, 500) i},
+	'CREATE INDEX classes_back ON classes USING inplace_btree (a backwards, c citext_pattern_ops)',
+	'CREATE INDEX classes_own ON classes USING inplace_btree (a own)',
+	'CREATE INDEX classes_c ON classes USING inplace_btree (c)',
 	'CREATE DATABASE second',
 	'VACUUM t');
 $old->safe_psql('second', q{CREATE EXTENSION inplace; CREATE TABLE t (id int) USING inplace; INSERT INTO t SELECT generate_series(1, 500);
@@ -97,11 +107,16 @@ $old->safe_psql('postgres', $_) foreach (
 	"BEGIN; UPDATE t SET v = 'lost', a = -1 WHERE id % 7 = 0; DELETE FROM t WHERE id % 11 = 0; INSERT INTO t SELECT i, i, 'lost', 'c' FROM generate_series(5000, 5500) i; ROLLBACK",
 	"BEGIN; DELETE FROM calm WHERE id > 2900; ROLLBACK",
 	"BEGIN; SAVEPOINT a; UPDATE p SET v = 'lost'; ROLLBACK TO a; UPDATE p SET v = v || '.' WHERE v LIKE '%7'; COMMIT");
-my @tables = qw(t calm big u p m h short holes);
+my @tables = qw(t calm big u p m h short holes classes);
 my %before = map { $_ => contents($old, $_) } @tables;
 my $frozen = one($old, q{SELECT string_agg(relname || ' ' || relfrozenxid || ' ' || relminmxid, ', ' ORDER BY relname) FROM pg_class WHERE relname IN ('t', 'calm')});
 my $to_restore = one($old, q{SELECT extents_to_restore > 0 FROM inplace.undo WHERE kind = 'logged'});
 is($to_restore, 't', 'rollbacks are still to be restored when the old server stops');
+my $indexes = one($old, q{SELECT string_agg(pg_get_indexdef(indexrelid), '; ' ORDER BY indexrelid::regclass::text) FROM pg_index WHERE indrelid = 'classes'::regclass});
+my $members = q{SELECT count(DISTINCT c.oid) FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod LEFT JOIN pg_depend d
+	ON d.classid = 'pg_opclass'::regclass AND d.objid = c.oid AND d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'inplace')
+	WHERE a.amname = 'inplace_btree' AND (d.objid IS NULL) <> (c.opcname <> 'own')};
+my $members_before = one($old, $members);
 $old->stop('fast');
 
 sub upgrade
@@ -137,6 +152,12 @@ foreach my $mode ('copy', 'link')
 	is(one($new, q{SELECT string_agg(relname || ' ' || relfrozenxid || ' ' || relminmxid, ', ' ORDER BY relname) FROM pg_class WHERE relname IN ('t', 'calm')}),
 		$frozen, "$mode: relfrozenxid, relminmxid");
 	is(one($new, q{SELECT count(*), min(id), max(id) FROM t}, 'second'), '500|1001|1500', "$mode: another database");
+	is(one($new, q{SET enable_seqscan = off; SELECT c FROM classes WHERE c = 'c77'}), 'C77', "$mode: by an operator class of an extension");
+	is(one($new, q{SELECT string_agg(pg_get_indexdef(indexrelid), '; ' ORDER BY indexrelid::regclass::text) FROM pg_index WHERE indrelid = 'classes'::regclass}), $indexes, "$mode: same indexes");
+	is(one($new, $members), $members_before, "$mode: mirrors of operator classes are members of the extension");
+	is(one($new, q{SELECT string_agg(c.opcname, ' ') FROM pg_opclass c WHERE c.opcmethod = 403 AND c.oid >= 16384 AND NOT EXISTS
+		(SELECT FROM pg_opclass m JOIN pg_am a ON a.oid = m.opcmethod WHERE a.amname = 'inplace_btree' AND m.opcname = c.opcname AND m.opcnamespace = c.opcnamespace)}),
+		'', "$mode: none is missing");
 	check_clean($new, "$mode: before anything was written");
 	check_clean($new, "$mode: before anything was written, second", 'second');
 

@@ -1,0 +1,612 @@
+/*-------------------------------------------------------------------------
+ *
+ * opclass.c
+ *	  The operator classes of btree are those of inplace_btree.
+ *
+ * Each operator class of btree has a mirror: a row of pg_opclass that says
+ * inplace_btree, and the same as the original otherwise: name, schema, input
+ * type, default or not, and operator family.  The family is btree's own.  So
+ * operators and functions need no copies, what ALTER OPERATOR FAMILY does
+ * counts for both methods at once, and the planner and ON CONFLICT find in an
+ * inplace_btree index the families that they look for in a btree.  (What the
+ * server does with a class takes the family from its row; the method of the
+ * family counts only where a family is looked up by name.)
+ *
+ * Invariants
+ *	 1. A mirror is a member of the extension, owned by the bootstrap superuser,
+ *		and depends on nothing else.  So pg_dump leaves it to the extension, and
+ *		nothing that is dropped takes it, and with it the extension, along.
+ *	 2. It follows its original, to which it belongs by name and schema:
+ *		- it is made when the original is made (by any statement, of an extension's
+ *		  script as well), or, if the original was there before the extension, or
+ *		  was made by a transaction that did not see the extension yet, by
+ *		  CREATE EXTENSION (mirror_opclasses) or by the first CREATE INDEX that
+ *		  needs it;
+ *		- it is renamed, and moved to another schema, with it;
+ *		- it goes after the statement that has dropped the original, not with
+ *		  the original: the statement may be about to drop the mirror itself,
+ *		  because it drops both extensions.
+ *	 3. An index that uses a mirror depends on the original, too, so that this is
+ *		dropped as if the index were a btree.
+ *
+ * A class made for inplace_btree by a user (CREATE OPERATOR CLASS ... USING
+ * inplace_btree) has a family of inplace_btree, by which it is told from mirrors.
+ * It is left alone; a class of btree with its name, made later, gets no mirror.
+ *
+ * All this is done in object access hooks.  They are called before the changed
+ * row can be seen: SnapshotSelf shows it, the system caches still have the row
+ * before.
+ *
+ * pg_upgrade restores the members of an extension one by one and makes them
+ * members afterwards, so there the mirrors are made by the dump's own statements.
+ *
+ * Lock order: the original (SHARE UPDATE EXCLUSIVE, when a mirror is made
+ * for a class that others see), pg_opclass.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/catalog.h"
+#include "catalog/dependency.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_extension.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
+#include "catalog/pg_opfamily.h"
+#include "commands/defrem.h"
+#include "commands/extension.h"
+#include "fmgr.h"
+#include "index/ddl.h"
+#include "parser/parse_type.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+PG_FUNCTION_INFO_V1(inplace_mirror_opclasses);
+
+static object_access_hook_type prev_object_access_hook = NULL;
+
+/* mirrors whose originals have been dropped; in TopTransactionContext */
+static List *orphans = NIL;
+
+/* ---------------- rows of pg_opclass ---------------- */
+
+static Oid
+class_named(Oid am, Form_pg_opclass form)
+{
+	return GetSysCacheOid3(CLAAMNAMENSP, Anum_pg_opclass_oid,
+						   ObjectIdGetDatum(am),
+						   NameGetDatum(&form->opcname),
+						   ObjectIdGetDatum(form->opcnamespace));
+}
+
+/* ... with the same input type */
+static Oid
+counterpart(Oid am, Form_pg_opclass form)
+{
+	Oid			opclass = class_named(am, form);
+
+	return OidIsValid(opclass) &&
+		get_opclass_input_type(opclass) == form->opcintype ? opclass : InvalidOid;
+}
+
+static Oid
+family_method(Oid family)
+{
+	HeapTuple	tuple = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(family));
+	Oid			method = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		method = ((Form_pg_opfamily) GETSTRUCT(tuple))->opfmethod;
+		ReleaseSysCache(tuple);
+	}
+	return method;
+}
+
+/* of a class of inplace_btree; the original, and the family, may be gone */
+static bool
+is_mirror(Oid opclass, Oid am)
+{
+	return family_method(get_opclass_family(opclass)) != am;
+}
+
+static Oid
+mirror_named(Oid am, Form_pg_opclass form)
+{
+	Oid			opclass = class_named(am, form);
+
+	return OidIsValid(opclass) && is_mirror(opclass, am) ? opclass : InvalidOid;
+}
+
+/* a user's own default class for the type */
+static bool
+has_default(Oid am, Oid intype)
+{
+	Relation	pg_opclass = table_open(OperatorClassRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_opclass_opcmethod, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(am));
+	scan = systable_beginscan(pg_opclass, OpclassAmNameNspIndexId, true, NULL,
+							  1, &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(tuple);
+
+		found = form->opcintype == intype && form->opcdefault;
+	}
+	systable_endscan(scan);
+	table_close(pg_opclass, AccessShareLock);
+	return found;
+}
+
+/* as the command at hand has left it, or NULL */
+static HeapTuple
+copy_current_row(Oid relid, Oid index, AttrNumber oid_column, Oid oid)
+{
+	Relation	catalog = table_open(relid, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, oid_column, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(oid));
+	scan = systable_beginscan(catalog, index, true, SnapshotSelf, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		tuple = heap_copytuple(tuple);
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return tuple;
+}
+
+static HeapTuple
+copy_current_class(Oid opclass)
+{
+	return copy_current_row(OperatorClassRelationId, OpclassOidIndexId,
+							Anum_pg_opclass_oid, opclass);
+}
+
+/* *form gets an OID, and is otherwise as wanted */
+static void
+insert_class(Form_pg_opclass form)
+{
+	Relation	pg_opclass = table_open(OperatorClassRelationId, RowExclusiveLock);
+	Datum		values[Natts_pg_opclass];
+	bool		isnull[Natts_pg_opclass] = {0};
+	HeapTuple	tuple;
+
+	form->oid = GetNewOidWithIndex(pg_opclass, OpclassOidIndexId,
+								   Anum_pg_opclass_oid);
+	values[Anum_pg_opclass_oid - 1] = ObjectIdGetDatum(form->oid);
+	values[Anum_pg_opclass_opcmethod - 1] = ObjectIdGetDatum(form->opcmethod);
+	values[Anum_pg_opclass_opcname - 1] = NameGetDatum(&form->opcname);
+	values[Anum_pg_opclass_opcnamespace - 1] = ObjectIdGetDatum(form->opcnamespace);
+	values[Anum_pg_opclass_opcowner - 1] = ObjectIdGetDatum(form->opcowner);
+	values[Anum_pg_opclass_opcfamily - 1] = ObjectIdGetDatum(form->opcfamily);
+	values[Anum_pg_opclass_opcintype - 1] = ObjectIdGetDatum(form->opcintype);
+	values[Anum_pg_opclass_opcdefault - 1] = BoolGetDatum(form->opcdefault);
+	values[Anum_pg_opclass_opckeytype - 1] = ObjectIdGetDatum(form->opckeytype);
+	tuple = heap_form_tuple(RelationGetDescr(pg_opclass), values, isnull);
+	CatalogTupleInsert(pg_opclass, tuple);
+	heap_freetuple(tuple);
+	table_close(pg_opclass, RowExclusiveLock);
+}
+
+/* the row of a mirror becomes that of the class *original */
+static void
+update_mirror(Oid mirror, Form_pg_opclass original)
+{
+	Relation	pg_opclass = table_open(OperatorClassRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(CLAOID, ObjectIdGetDatum(mirror));
+	Form_pg_opclass form;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for opclass %u", mirror);
+	form = (Form_pg_opclass) GETSTRUCT(tuple);
+	namestrcpy(&form->opcname, NameStr(original->opcname));
+	form->opcnamespace = original->opcnamespace;
+	form->opcfamily = original->opcfamily;
+	form->opcintype = original->opcintype;
+	form->opcdefault = original->opcdefault;
+	form->opckeytype = original->opckeytype;
+	CatalogTupleUpdate(pg_opclass, &tuple->t_self, tuple);
+	heap_freetuple(tuple);
+	table_close(pg_opclass, RowExclusiveLock);
+}
+
+static Oid
+create_mirror(Oid am, Form_pg_opclass original)
+{
+	FormData_pg_opclass form = *original;
+	ObjectAddress mirror;
+	ObjectAddress extension;
+
+	form.opcmethod = am;
+	form.opcowner = BOOTSTRAP_SUPERUSERID;
+	form.opcdefault = original->opcdefault && !has_default(am, original->opcintype);
+	insert_class(&form);
+	ObjectAddressSet(mirror, OperatorClassRelationId, form.oid);
+	ObjectAddressSet(extension, ExtensionRelationId,
+					 get_extension_oid("inplace", false));
+	recordDependencyOn(&mirror, &extension, DEPENDENCY_EXTENSION);
+	return form.oid;
+}
+
+/*
+ * The mirror of a class of btree, which is made if it is not there (of one
+ * of inplace_btree: itself); InvalidOid for a class of another method, or if
+ * its name is taken.
+ */
+Oid
+inplace_mirror_of_opclass(Oid opclass)
+{
+	Oid			am = inplace_btree_am();
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	FormData_pg_opclass form;
+	Oid			mirror;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for opclass %u", opclass);
+	form = *(Form_pg_opclass) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	if (form.opcmethod == am)
+		return opclass;
+	if (form.opcmethod != BTREE_AM_OID)
+		return InvalidOid;
+	if (OidIsValid(class_named(am, &form)))
+		return counterpart(am, &form);
+
+	/* nobody else makes it, or drops or renames the original, from here on */
+	LockDatabaseObject(OperatorClassRelationId, opclass, 0,
+					   ShareUpdateExclusiveLock);
+	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("operator class \"%s\" was concurrently dropped",
+						NameStr(form.opcname))));
+	form = *(Form_pg_opclass) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	if (OidIsValid(class_named(am, &form)))
+		return counterpart(am, &form);
+	mirror = create_mirror(am, &form);
+	CommandCounterIncrement();
+	return mirror;
+}
+
+/* the class of btree that a class of inplace_btree mirrors, or InvalidOid */
+Oid
+inplace_original_of_opclass(Oid opclass)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass form;
+	Oid			result = InvalidOid;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	form = (Form_pg_opclass) GETSTRUCT(tuple);
+	if (form->opcmethod == inplace_btree_am())
+		result = counterpart(BTREE_AM_OID, form);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* ---------------- what happens to originals ---------------- */
+
+static void
+class_created(Oid opclass, Oid am)
+{
+	HeapTuple	tuple = copy_current_class(opclass);
+	Form_pg_opclass form;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	form = (Form_pg_opclass) GETSTRUCT(tuple);
+	if (form->opcmethod == BTREE_AM_OID)
+	{
+		/* that of a class dropped just before, which stays then */
+		Oid			mirror = mirror_named(am, form);
+
+		if (OidIsValid(mirror))
+			update_mirror(mirror, form);
+		else if (!OidIsValid(class_named(am, form)))
+			create_mirror(am, form);
+	}
+	heap_freetuple(tuple);
+}
+
+static void
+class_altered(Oid opclass, Oid am)
+{
+	HeapTuple	before = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	HeapTuple	after = copy_current_class(opclass);
+	Form_pg_opclass old;
+	Form_pg_opclass new;
+	bool		renamed;
+
+	if (!HeapTupleIsValid(before) || !HeapTupleIsValid(after))
+		elog(ERROR, "cache lookup failed for opclass %u", opclass);
+	old = (Form_pg_opclass) GETSTRUCT(before);
+	new = (Form_pg_opclass) GETSTRUCT(after);
+	renamed = strcmp(NameStr(old->opcname), NameStr(new->opcname)) != 0 ||
+		old->opcnamespace != new->opcnamespace;
+	if (renamed && old->opcmethod == am && is_mirror(opclass, am))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("operator class \"%s\" of access method \"inplace_btree\" cannot be renamed or moved to another schema",
+						NameStr(old->opcname)),
+				 errhint("It follows the one of access method \"btree\".")));
+	if (renamed && old->opcmethod == BTREE_AM_OID)
+	{
+		Oid			mirror = mirror_named(am, old);
+
+		if (OidIsValid(mirror) && !OidIsValid(class_named(am, new)))
+			update_mirror(mirror, new);
+	}
+	heap_freetuple(after);
+	ReleaseSysCache(before);
+}
+
+static void
+class_dropped(Oid opclass, Oid am)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass form;
+	Oid			mirror;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	form = (Form_pg_opclass) GETSTRUCT(tuple);
+	if (form->opcmethod == BTREE_AM_OID &&
+		OidIsValid(mirror = mirror_named(am, form)))
+	{
+		MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
+
+		orphans = lappend_oid(orphans, mirror);
+		MemoryContextSwitchTo(oldcontext);
+	}
+	ReleaseSysCache(tuple);
+}
+
+/*
+ * The server records that an index depends on its operator classes.  By class of
+ * inplace_btree, this adds the original.
+ */
+void
+inplace_depend_on_originals(Oid indexid, const oidvector *opclasses)
+{
+	ObjectAddresses *addrs = NULL;
+	ObjectAddress index;
+
+	for (int i = 0; i < opclasses->dim1; i++)
+	{
+		Oid			original = inplace_original_of_opclass(opclasses->values[i]);
+		ObjectAddress opclass;
+
+		if (!OidIsValid(original))
+			continue;
+		if (addrs == NULL)
+			addrs = new_object_addresses();
+		ObjectAddressSet(opclass, OperatorClassRelationId, original);
+		add_exact_object_address(&opclass, addrs);
+	}
+	if (addrs == NULL)
+		return;
+	ObjectAddressSet(index, RelationRelationId, indexid);
+	record_object_address_dependencies(&index, addrs, DEPENDENCY_NORMAL);
+	free_object_addresses(addrs);
+}
+
+static void
+relation_created(Oid relid)
+{
+	HeapTuple	tuple = copy_current_row(IndexRelationId, IndexRelidIndexId,
+										 Anum_pg_index_indexrelid, relid);
+	bool		isnull;
+	Datum		opclasses;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	opclasses = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass, &isnull);
+	Assert(!isnull);
+	inplace_depend_on_originals(relid, (oidvector *) DatumGetPointer(opclasses));
+	heap_freetuple(tuple);
+}
+
+static void
+follow(ObjectAccessType access, Oid classId, Oid objectId, int subId, void *arg)
+{
+	Oid			am;
+
+	if (prev_object_access_hook)
+		prev_object_access_hook(access, classId, objectId, subId, arg);
+	if (subId != 0 || !IsTransactionState() ||
+		(classId != OperatorClassRelationId &&
+		 !(classId == RelationRelationId && access == OAT_POST_CREATE)))
+		return;
+	am = inplace_btree_am();
+	if (!OidIsValid(am))
+		return;
+
+	if (classId == RelationRelationId)
+		relation_created(objectId);
+	else if (access == OAT_POST_CREATE && !IsBinaryUpgrade)
+		class_created(objectId, am);
+	else if (access == OAT_POST_ALTER)
+		class_altered(objectId, am);
+	else if (access == OAT_DROP)
+		class_dropped(objectId, am);
+}
+
+static void
+drop_mirror(Oid mirror)
+{
+	ObjectAddress object;
+
+	ObjectAddressSet(object, OperatorClassRelationId, mirror);
+	performDeletion(&object, DROP_RESTRICT,
+					PERFORM_DELETION_INTERNAL | PERFORM_DELETION_QUIETLY |
+					PERFORM_DELETION_SKIP_EXTENSIONS);
+}
+
+/*
+ * After a statement.  A drop may have been rolled back, the class may be there
+ * again, and the mirror may be gone with the extension; so look.
+ */
+void
+inplace_drop_orphaned_mirrors(void)
+{
+	List	   *list = orphans;
+	ListCell   *lc;
+
+	if (likely(list == NIL) || !IsTransactionState())
+		return;
+	orphans = NIL;
+	foreach(lc, list)
+	{
+		Oid			mirror = lfirst_oid(lc);
+
+		if (SearchSysCacheExists1(CLAOID, ObjectIdGetDatum(mirror)) &&
+			!OidIsValid(inplace_original_of_opclass(mirror)))
+			drop_mirror(mirror);
+	}
+	list_free(list);
+}
+
+/*
+ * What is dropped otherwise than by a statement: temporary schemas.
+ */
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			inplace_drop_orphaned_mirrors();
+			break;
+		case XACT_EVENT_ABORT:
+			orphans = NIL;
+			break;
+		default:
+			break;
+	}
+}
+
+/* ---------------- SQL ---------------- */
+
+/*
+ * inplace.mirror_opclasses(), for CREATE EXTENSION: makes the mirrors that are
+ * missing, and drops those without an original.  Returns the number of those made.
+ */
+Datum
+inplace_mirror_opclasses(PG_FUNCTION_ARGS)
+{
+	Oid			am = inplace_btree_am();
+	Relation	pg_opclass;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	List	   *originals = NIL;
+	List	   *mirrors = NIL;
+	ListCell   *lc;
+	int			created = 0;
+
+	if (!OidIsValid(am))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("access method \"inplace_btree\" does not exist")));
+
+	pg_opclass = table_open(OperatorClassRelationId, AccessShareLock);
+	scan = systable_beginscan(pg_opclass, InvalidOid, false, NULL, 0, NULL);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_opclass form = (Form_pg_opclass) GETSTRUCT(tuple);
+
+		if (form->opcmethod == am)
+			mirrors = lappend_oid(mirrors, form->oid);
+		else if (form->opcmethod == BTREE_AM_OID &&
+				 !OidIsValid(class_named(am, form)))
+			originals = lappend_oid(originals, form->oid);
+	}
+	systable_endscan(scan);
+	table_close(pg_opclass, AccessShareLock);
+
+	foreach(lc, mirrors)
+		if (is_mirror(lfirst_oid(lc), am) &&
+			!OidIsValid(inplace_original_of_opclass(lfirst_oid(lc))))
+			drop_mirror(lfirst_oid(lc));
+	foreach(lc, originals)
+		if (SearchSysCacheExists1(CLAOID, ObjectIdGetDatum(lfirst_oid(lc))))
+		{
+			inplace_mirror_of_opclass(lfirst_oid(lc));
+			created++;
+		}
+	PG_RETURN_INT32(created);
+}
+
+/*
+ * CREATE OPERATOR CLASS ... USING inplace_btree as pg_upgrade writes it of a
+ * mirror, for a family that inplace_btree has not; false of any other.
+ */
+bool
+inplace_restore_mirror(CreateOpClassStmt *stmt)
+{
+	FormData_pg_opclass form = {0};
+	List	   *family = stmt->opfamilyname != NIL ?
+		stmt->opfamilyname : stmt->opclassname;
+	char	   *name;
+	ListCell   *lc;
+
+	if (!IsBinaryUpgrade || !superuser() ||
+		strcmp(stmt->amname, "inplace_btree") != 0 ||
+		!OidIsValid(inplace_btree_am()) ||
+		OidIsValid(get_opfamily_oid(inplace_btree_am(), family, true)))
+		return false;
+
+	form.opcmethod = inplace_btree_am();
+	form.opcnamespace = QualifiedNameGetCreationNamespace(stmt->opclassname, &name);
+	namestrcpy(&form.opcname, name);
+	form.opcowner = GetUserId();
+	form.opcfamily = get_opfamily_oid(BTREE_AM_OID, family, false);
+	form.opcintype = typenameTypeId(NULL, stmt->datatype);
+	form.opcdefault = stmt->isDefault;
+	foreach(lc, stmt->items)
+	{
+		CreateOpClassItem *item = lfirst_node(CreateOpClassItem, lc);
+
+		if (item->itemtype != OPCLASS_ITEM_STORAGETYPE)
+			continue;
+		form.opckeytype = typenameTypeId(NULL, item->storedtype);
+		if (form.opckeytype == form.opcintype)
+			form.opckeytype = InvalidOid;
+	}
+	insert_class(&form);
+	return true;
+}
+
+void
+inplace_opclass_init(void)
+{
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = follow;
+	RegisterXactCallback(transaction_ends, NULL);
+}
