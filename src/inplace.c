@@ -15,11 +15,9 @@
  *	  DROP DATABASE and the like need the undo worker out of the database.
  *	  VACUUM FULL of a whole database has to leave the undo relations out.
  *	  CREATE INDEX makes inplace_btree indexes (index/default_method.c).
-<<<<<<< HEAD
  *	  ALTER TABLE ... SET ACCESS METHOD shows how far it is.
-=======
+ *	  EXPLAIN shows what people wrote (table/returning.c).
  *	  What is left of dropped operator classes goes (index/opclass.c).
->>>>>>> 1ba5006 (Operator classes of inplace_btree follow those of btree, in btree's own families)
  *
  *-------------------------------------------------------------------------
  */
@@ -408,6 +406,42 @@ CallCreateIndex(UtilityArgs *u)
 	CallUtility(&changed);
 }
 
+/* EXPLAIN of a query, which is not executed */
+static bool
+IsMereExplain(Node *stmt)
+{
+	ExplainStmt *explain = (ExplainStmt *) stmt;
+	bool		analyze = false;
+	ListCell   *lc;
+
+	if (!IsA(stmt, ExplainStmt) || !IsA(explain->query, Query) ||
+		((Query *) explain->query)->commandType == CMD_UTILITY)
+		return false;
+	foreach(lc, explain->options)
+	{
+		DefElem    *option = lfirst_node(DefElem, lc);
+
+		if (strcmp(option->defname, "analyze") == 0)
+			analyze = defGetBoolean(option);
+	}
+	return !analyze;
+}
+
+static void
+CallExplain(UtilityArgs *u)
+{
+	inplace_explaining = true;
+	PG_TRY();
+	{
+		CallUtility(u);
+	}
+	PG_FINALLY();
+	{
+		inplace_explaining = false;
+	}
+	PG_END_TRY();
+}
+
 static void
 CallAlterTable(UtilityArgs *u)
 {
@@ -456,6 +490,8 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 		CallCreateIndex(&u);
 	else if (IsA(stmt, AlterTableStmt))
 		CallAlterTable(&u);
+	else if (IsMereExplain(stmt))
+		CallExplain(&u);
 	else if (IsA(stmt, CreateOpClassStmt) &&
 			 inplace_restore_mirror((CreateOpClassStmt *) stmt))
 		return;

@@ -59,6 +59,7 @@ extern bool inplace_firing_deferred;
 extern void InplaceRequirePreload(void);
 
 /* table/returning.c */
+extern bool inplace_explaining;
 extern void InplaceReturningInit(void);
 
 /* table/handler.c */

@@ -22,6 +22,7 @@
 #include "access/nbtree.h"
 #include "access/transam.h"
 #include "catalog/pg_am_d.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_opfamily.h"
 #include "index/ddl.h"
 #include "nodes/nodeFuncs.h"
@@ -47,29 +48,45 @@ family_is_btree(Oid family)
 	return result;
 }
 
-/* the planner has the index locked */
-static int
-tree_height(Oid indexid)
+/*
+ * The height, and up to PostgreSQL 17 the ordering if the server has not found
+ * one: by the first operator of each class it looks for a btree class with
+ * the same order, and need not find this one.
+ */
+static void
+set_order_and_height(IndexOptInfo *info, Relation index)
 {
-	Relation	index = index_open(indexid, NoLock);
-	int			height = -1;
+	if (info->tree_height < 0 && index->rd_rel->relkind == RELKIND_INDEX)
+		info->tree_height = _bt_getrootheight(index);
+	if (info->sortopfamily != NULL)
+		return;
+	info->sortopfamily = info->opfamily;
+	info->reverse_sort = palloc(sizeof(bool) * info->nkeycolumns);
+	info->nulls_first = palloc(sizeof(bool) * info->nkeycolumns);
+	for (int i = 0; i < info->nkeycolumns; i++)
+	{
+		int16		option = index->rd_indoption[i];
 
-	if (index->rd_rel->relkind == RELKIND_INDEX)
-		height = _bt_getrootheight(index);
-	index_close(index, NoLock);
-	return height;
+		info->reverse_sort[i] = (option & INDOPTION_DESC) != 0;
+		info->nulls_first[i] = (option & INDOPTION_NULLS_FIRST) != 0;
+	}
 }
 
 static void
-tell_as_btree(IndexOptInfo *index)
+tell_as_btree(IndexOptInfo *info)
 {
-	for (int i = 0; i < index->nkeycolumns; i++)
-		if (!family_is_btree(index->opfamily[i]))
+	for (int i = 0; i < info->nkeycolumns; i++)
+		if (!family_is_btree(info->opfamily[i]))
 			return;
-	/* (the server has asked for it from PostgreSQL 18 on) */
-	if (index->tree_height < 0)
-		index->tree_height = tree_height(index->indexoid);
-	index->relam = BTREE_AM_OID;
+	if (info->tree_height < 0 || info->sortopfamily == NULL)
+	{
+		/* the planner has it locked */
+		Relation	index = index_open(info->indexoid, NoLock);
+
+		set_order_and_height(info, index);
+		index_close(index, NoLock);
+	}
+	info->relam = BTREE_AM_OID;
 }
 
 static bool

@@ -11,6 +11,13 @@
  * planning, so that it shows in no view or rule; all other references to ctid
  * are of clean TIDs, and are left alone for the sake of TID scans.
  *
+ * Nor should it show in EXPLAIN.  The plan that a mere EXPLAIN makes is never
+ * executed, so it goes without; that is the first one that is planned by the
+ * statement, unless it is EXPLAIN EXECUTE, whose plan may be kept.  In plans
+ * that are executed the function pretends to be an implicit cast, which is
+ * shown as its argument where the expression stands in the plan, but not where a
+ * node above refers to it.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -31,6 +38,8 @@
 #include "catalog/pg_class.h"
 
 PG_FUNCTION_INFO_V1(inplace_row_tid);
+
+bool		inplace_explaining = false;
 
 static planner_hook_type prev_planner_hook = NULL;
 
@@ -99,7 +108,7 @@ wrap_mutator(Node *node, WrapContext *cxt)
 		}
 		return (Node *) makeFuncExpr(cxt->funcid, TIDOID, list_make1(copyObject(var)),
 									 InvalidOid, InvalidOid,
-									 COERCE_EXPLICIT_CALL);
+									 COERCE_IMPLICIT_CAST);
 	}
 	return expression_tree_mutator(node, wrap_mutator, cxt);
 }
@@ -127,8 +136,13 @@ static PlannedStmt *
 inplace_planner(Query *parse, const char *query_string, int cursorOptions,
 				ParamListInfo boundParams)
 {
-	if (parse->returningList || parse->rowMarks || parse->hasModifyingCTE ||
-		parse->hasForUpdate)
+	bool		explained = inplace_explaining;
+
+	/* planning may run functions that plan something themselves */
+	inplace_explaining = false;
+	if (!explained &&
+		(parse->returningList || parse->rowMarks || parse->hasModifyingCTE ||
+		 parse->hasForUpdate))
 		wrap_walker((Node *) parse, NULL);
 	if (prev_planner_hook)
 		return prev_planner_hook(parse, query_string, cursorOptions, boundParams);

@@ -92,7 +92,7 @@ SELECT * FROM check_all();
 
 -- An arbiter with operator class and collation written out (on 18 these
 -- indexes are inplace_btree).
-CREATE TABLE oc_named (i int, u int, x text COLLATE "C");
+CREATE TABLE oc_named (i int, u int, x text COLLATE "C") USING inplace;
 CREATE UNIQUE INDEX oc_named_u ON oc_named (u int4_ops);
 CREATE UNIQUE INDEX oc_named_x ON oc_named (x COLLATE "POSIX" text_pattern_ops);
 INSERT INTO oc_named VALUES (0, 1, '1'), (0, 2, '2');

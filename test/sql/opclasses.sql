@@ -100,7 +100,11 @@ ALTER OPERATOR FAMILY integer_ops USING btree DROP OPERATOR 3 (int, text), FUNCT
 DROP OPERATOR ==== (int, text);
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
-EXPLAIN (COSTS OFF) SELECT * FROM t a JOIN t b ON a.u = b.u::bigint ORDER BY b.u::bigint LIMIT 1;
+CREATE TABLE big (l bigint) USING inplace;
+CREATE INDEX big_l ON big USING inplace_btree (l);
+INSERT INTO big SELECT generate_series(1, 1000);
+VACUUM ANALYZE big;
+EXPLAIN (COSTS OFF) SELECT i, l FROM t JOIN big ON u = l ORDER BY l LIMIT 1;
 RESET enable_hashjoin;
 RESET enable_nestloop;
 

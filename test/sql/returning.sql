@@ -57,3 +57,12 @@ UPDATE rt_p SET id = 3 - id RETURNING tableoid::regclass, id, v;
 SELECT tableoid::regclass, * FROM rt_p ORDER BY id;
 
 SELECT * FROM check_all();
+
+-- EXPLAIN shows ctid as ctid.
+CREATE TABLE rt_explain (a int, b int) USING inplace;
+EXPLAIN (VERBOSE, COSTS OFF) UPDATE rt_explain SET b = 1 RETURNING ctid, a;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT ctid FROM rt_explain WHERE a = 1 ORDER BY ctid FOR UPDATE;
+EXPLAIN (VERBOSE, COSTS OFF) WITH u AS (UPDATE rt_explain SET b = 1 RETURNING ctid AS c) SELECT c FROM u;
+PREPARE rt_explain AS UPDATE rt_explain SET b = 1 RETURNING ctid, a;
+EXPLAIN (VERBOSE, COSTS OFF) EXECUTE rt_explain;
+DROP TABLE rt_explain;
