@@ -36,6 +36,11 @@ typedef Oid RelFileNumber;
 #define RelidByRelfilenumber(spc, num) RelidByRelfilenode(spc, num)
 #endif
 
+/* reading ahead came in 17 */
+#if PG_VERSION_NUM >= 170000
+#define HAVE_READ_STREAM
+#endif
+
 /* vacuum_delay_point grew an argument in 18 */
 #if PG_VERSION_NUM >= 180000
 #define VacuumDelayPoint()	vacuum_delay_point(false)

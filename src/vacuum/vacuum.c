@@ -202,10 +202,10 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
  * Returns whether the page's free space may have grown.
  */
 static bool
-scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
+scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 		  PageSurvey *survey)
 {
-	Buffer		buffer;
+	BlockNumber blk = BufferGetBlockNumber(buffer);
 	Page		page;
 	PruneResult pruned;
 	double		age;
@@ -213,8 +213,6 @@ scan_page(InplaceVacuum *vac, BlockNumber blk, Buffer *vmbuffer,
 	Size		space;
 
 	visibilitymap_pin(vac->rel, blk, vmbuffer);
-	buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, blk, RBM_NORMAL,
-								vac->bstrategy);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
 	age = RelationIsPermanent(vac->rel) ?
@@ -268,11 +266,11 @@ scan_table(InplaceVacuum *vac)
 	Buffer		vmbuffer = InvalidBuffer;
 	BlockNumber fsm_done = 0;	/* free space map published up to here */
 	bool		freed = false;
-	PageChooser chooser;
-	BlockNumber blk;
+	PageReader	reader;
+	BlockNumber blk = 0;
 	bool		revisit;
 
-	page_chooser_begin(vac, &chooser);
+	page_reader_begin(vac, &reader);
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
 								 PROGRESS_VACUUM_PHASE_SCAN_HEAP);
@@ -282,16 +280,14 @@ scan_table(InplaceVacuum *vac)
 								 DeadItemsMaxProgress(&vac->dead));
 	vac->phase = VACUUM_PHASE_SCAN;
 
-	while (page_chooser_next(vac, &chooser, &blk, &revisit))
+	for (;;)
 	{
 		BlockNumber frozen_before = vac->vm_frozen_pages;
-
-		vac->scanned_pages++;
-		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, blk);
-		vac->blkno = blk;
+		Buffer		buffer;
 
 		VacuumDelayPoint();
-		if (vac->scanned_pages % FAILSAFE_EVERY_PAGES == 0)
+		if (vac->scanned_pages > 0 &&
+			vac->scanned_pages % FAILSAFE_EVERY_PAGES == 0)
 			inplace_vacuum_failsafe(vac);
 
 		if (vac->nindexes > 0 && dead_items_full(vac))
@@ -303,20 +299,28 @@ scan_table(InplaceVacuum *vac)
 
 			vac->consider_bypass = false;
 			inplace_vacuum_round(vac);
-			FreeSpaceMapVacuumRange(vac->rel, fsm_done, blk);
-			fsm_done = blk;
+			FreeSpaceMapVacuumRange(vac->rel, fsm_done, blk + 1);
+			fsm_done = blk + 1;
 
 			pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
 										 PROGRESS_VACUUM_PHASE_SCAN_HEAP);
 			vac->phase = VACUUM_PHASE_SCAN;
 		}
 
-		if (scan_page(vac, blk, &vmbuffer, survey))
+		buffer = page_reader_next(&reader, &revisit);
+		if (!BufferIsValid(buffer))
+			break;
+		blk = BufferGetBlockNumber(buffer);
+		vac->blkno = blk;
+		vac->scanned_pages++;
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED, blk);
+
+		if (scan_page(vac, buffer, &vmbuffer, survey))
 			freed = true;
 		if (revisit)
 		{
 			vac->revisited_pages++;
-			page_chooser_revisited(&chooser,
+			page_chooser_revisited(&reader.chooser,
 								   vac->vm_frozen_pages > frozen_before);
 		}
 
@@ -332,7 +336,7 @@ scan_table(InplaceVacuum *vac)
 	vac->blkno = InvalidBlockNumber;
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
-	page_chooser_end(&chooser);
+	page_reader_end(&reader);
 	pfree(survey);
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED,

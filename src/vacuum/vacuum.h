@@ -240,6 +240,23 @@ extern bool dead_items_full(InplaceVacuum *vac);
 extern int64 dead_items_count(InplaceVacuum *vac);
 extern void dead_items_add(InplaceVacuum *vac, BlockNumber blk,
 						   OffsetNumber *offsets, int noffsets);
+
+/* going through them, a page at a time */
+typedef struct DeadItemsIter
+{
+#ifdef DEAD_ITEMS_IN_TIDSTORE
+	TidStoreIter *iter;
+#else
+	int			next;
+#endif
+} DeadItemsIter;
+
+extern void dead_items_begin(InplaceVacuum *vac, DeadItemsIter *it);
+extern bool dead_items_next(InplaceVacuum *vac, DeadItemsIter *it,
+							BlockNumber *blk, OffsetNumber *offsets,
+							int *noffsets);
+extern void dead_items_end(DeadItemsIter *it);
+
 extern void inplace_vacuum_round(InplaceVacuum *vac);
 extern void inplace_vacuum_cleanup_indexes(InplaceVacuum *vac);
 extern void inplace_vacuum_update_index_stats(InplaceVacuum *vac);
@@ -250,6 +267,37 @@ extern bool worth_scanning_indexes(InplaceVacuum *vac, BlockNumber pages,
 extern void enter_index(InplaceVacuum *vac, VacuumPhase phase, Relation indrel);
 extern void leave_index(InplaceVacuum *vac, VacuumPhase phase);
 extern void vacuum_empty_index(InplaceVacuum *vac, int i);
+
+/* ---------------- vacuum_read.c ---------------- */
+
+typedef struct PageReader
+{
+	InplaceVacuum *vac;
+	PageChooser chooser;
+	void	   *stream;			/* from 17 on */
+} PageReader;
+
+extern void page_reader_begin(InplaceVacuum *vac, PageReader *reader);
+extern Buffer page_reader_next(PageReader *reader, bool *revisit);
+extern void page_reader_end(PageReader *reader);
+
+typedef struct DeadPage
+{
+	int			noffsets;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+} DeadPage;
+
+typedef struct DeadReader
+{
+	InplaceVacuum *vac;
+	DeadItemsIter it;
+	void	   *stream;			/* from 17 on */
+	DeadPage	dead;			/* up to 16 */
+} DeadReader;
+
+extern void dead_reader_begin(InplaceVacuum *vac, DeadReader *reader);
+extern Buffer dead_reader_next(DeadReader *reader, DeadPage **dead);
+extern void dead_reader_end(DeadReader *reader);
 
 /* ---------------- stale.c ---------------- */
 

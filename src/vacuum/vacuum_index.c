@@ -220,16 +220,7 @@ dead_items_reset(InplaceVacuum *vac)
 /*
  * Going through them, a page at a time.
  */
-typedef struct DeadItemsIter
-{
-#ifdef DEAD_ITEMS_IN_TIDSTORE
-	TidStoreIter *iter;
-#else
-	int			next;
-#endif
-} DeadItemsIter;
-
-static void
+void
 dead_items_begin(InplaceVacuum *vac, DeadItemsIter *it)
 {
 #ifdef DEAD_ITEMS_IN_TIDSTORE
@@ -239,7 +230,7 @@ dead_items_begin(InplaceVacuum *vac, DeadItemsIter *it)
 #endif
 }
 
-static bool
+bool
 dead_items_next(InplaceVacuum *vac, DeadItemsIter *it, BlockNumber *blk,
 				OffsetNumber *offsets, int *noffsets)
 {
@@ -269,7 +260,7 @@ dead_items_next(InplaceVacuum *vac, DeadItemsIter *it, BlockNumber *blk,
 #endif
 }
 
-static void
+void
 dead_items_end(DeadItemsIter *it)
 {
 #ifdef DEAD_ITEMS_IN_TIDSTORE
@@ -432,17 +423,15 @@ inplace_vacuum_update_index_stats(InplaceVacuum *vac)
 /* ---------------- the second pass ---------------- */
 
 static void
-vacuum_page(InplaceVacuum *vac, BlockNumber blk, OffsetNumber *offsets,
+vacuum_page(InplaceVacuum *vac, Buffer buffer, OffsetNumber *offsets,
 			int noffsets, Buffer *vmbuffer, PageSurvey *survey)
 {
-	Buffer		buffer;
+	BlockNumber blk = BufferGetBlockNumber(buffer);
 	Page		page;
 	Size		space;
 	OffsetNumber maxoff;
 
 	visibilitymap_pin(vac->rel, blk, vmbuffer);
-	buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, blk, RBM_NORMAL,
-								vac->bstrategy);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
 	maxoff = PageGetMaxOffsetNumber(page);
@@ -489,26 +478,31 @@ vacuum_table(InplaceVacuum *vac)
 	PageSurvey *survey = palloc(sizeof(PageSurvey));
 	Buffer		vmbuffer = InvalidBuffer;
 	BlockNumber npages = 0;
-	DeadItemsIter it;
-	BlockNumber blk;
-	OffsetNumber offsets[MaxHeapTuplesPerPage];
-	int			noffsets;
+	DeadReader *reader = palloc(sizeof(DeadReader));
+	DeadPage   *dead;
+	Buffer		buffer;
 
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
 								 PROGRESS_VACUUM_PHASE_VACUUM_HEAP);
 	vac->phase = VACUUM_PHASE_TABLE;
 
-	dead_items_begin(vac, &it);
-	while (dead_items_next(vac, &it, &blk, offsets, &noffsets))
+	dead_reader_begin(vac, reader);
+	for (;;)
 	{
 		VacuumDelayPoint();
 
-		vac->blkno = blk;
-		vacuum_page(vac, blk, offsets, noffsets, &vmbuffer, survey);
+		buffer = dead_reader_next(reader, &dead);
+		if (!BufferIsValid(buffer))
+			break;
+		vac->blkno = BufferGetBlockNumber(buffer);
+		vacuum_page(vac, buffer, dead->offsets, dead->noffsets, &vmbuffer,
+					survey);
 		npages++;
-		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED, blk);
+		pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED,
+									 vac->blkno);
 	}
-	dead_items_end(&it);
+	dead_reader_end(reader);
+	pfree(reader);
 
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
