@@ -26,6 +26,7 @@
 static void
 tts_inplace_init(TupleTableSlot *slot)
 {
+	/* (the slot comes zeroed) */
 }
 
 static void
@@ -179,10 +180,52 @@ form_in_slot(TupleTableSlot *slot)
 }
 
 /*
+ * Do rows of the two descriptors look the same?
+ */
+static bool
+same_row_layout(TupleDesc a, TupleDesc b)
+{
+	if (a->natts != b->natts)
+		return false;
+	for (int i = 0; i < a->natts; i++)
+	{
+		Form_pg_attribute x = TupleDescAttr(a, i);
+		Form_pg_attribute y = TupleDescAttr(b, i);
+
+		if (x->atttypid != y->atttypid || x->attlen != y->attlen ||
+			x->attbyval != y->attbyval || x->attalign != y->attalign ||
+			x->attstorage != y->attstorage ||
+			x->attgenerated != y->attgenerated ||
+			x->attisdropped || y->attisdropped)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The same, remembered in the slot: both descriptors stay where they are for as
+ * long as a command uses the slot.
+ */
+static inline bool
+slot_fits_table(TupleTableSlot *slot, TupleDesc desc)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (slot->tts_tupleDescriptor == desc)
+		return true;
+	if (is->compared_desc != desc)
+	{
+		is->compared_desc = desc;
+		is->compared_same = same_row_layout(slot->tts_tupleDescriptor, desc);
+	}
+	return is->compared_same;
+}
+
+/*
  * A copy of the row in the slot, if it can be put into rel as it is: formed by
  * the table's own descriptor (the executor has slots materialized before they
- * come here), complete, and with nothing to toast.  Else NULL.  The version
- * part of the header is up to the caller.
+ * come here) or one like it, complete, and with nothing to toast.  Else NULL.
+ * The version part of the header is up to the caller.
  */
 InplaceTupleHeader
 inplace_slot_ready_row(Relation rel, TupleTableSlot *slot, Size *len)
@@ -192,7 +235,7 @@ inplace_slot_ready_row(Relation rel, TupleTableSlot *slot, Size *len)
 	InplaceTupleHeader row;
 
 	if (!TTS_IS_INPLACE(slot) || is->tuple == NULL ||
-		slot->tts_tupleDescriptor != desc ||
+		!slot_fits_table(slot, desc) ||
 		HdrNatts(is->tuple) != desc->natts ||
 		(is->tuple->t_natts & IP_HASEXTERNAL) ||
 		is->tuple_len > TOAST_TUPLE_THRESHOLD)
@@ -200,6 +243,7 @@ inplace_slot_ready_row(Relation rel, TupleTableSlot *slot, Size *len)
 	*len = is->tuple_len;
 	row = (InplaceTupleHeader) palloc(is->tuple_len);
 	memcpy(row, is->tuple, is->tuple_len);
+	row->t_natts &= ~IP_UNCHANGED;
 	return row;
 }
 

@@ -41,7 +41,8 @@ typedef struct InplaceTupleTableSlot
 	uint8		tag;
 	MemoryContext deform_cxt;	/* trimmed values, reset by clear; made when
 								 * first needed */
-	char	   *values_mem;		/* materialized values of a virtual slot */
+	TupleDesc	compared_desc;	/* another descriptor, or NULL: */
+	bool		compared_same;	/* are its rows like the slot's? */
 } InplaceTupleTableSlot;
 
 extern const TupleTableSlotOps TTSOpsInplace;

@@ -547,6 +547,77 @@ inplace_damaged_row(Oid relid, const ItemPointerData *tid)
 }
 
 /*
+ * Where the attribute ends that begins at o (or, aligned, after it) and is not
+ * null.  Never reads past limit; returns 0 if the attribute does not fit
+ * there, which means that the tuple is damaged.
+ */
+static pg_attribute_always_inline Size
+attr_end(Form_pg_attribute att, const char *start, Size o, Size limit)
+{
+	if (att->attbyval)
+		o += att->attlen;
+	else if (att->attlen == -1)
+	{
+		const char *p = start + o;
+
+		if (o + 1 > limit)
+			return 0;
+		if (!VARATT_NOT_PAD_BYTE(p))
+		{
+			o = att_align_nominal(o, att->attalign);
+			p = start + o;
+			if (o + VARHDRSZ > limit)
+				return 0;
+		}
+		if (VARATT_IS_1B_E(p))
+		{
+			if (o + VARHDRSZ_EXTERNAL > limit)
+				return 0;
+			if (varlena_is_trimmed(p))
+			{
+				if (o + SizeOfTrimmedHeader > limit)
+					return 0;
+				o += trimmed_size(p);
+			}
+			else
+			{
+				if (VARTAG_EXTERNAL(p) != VARTAG_ONDISK)
+					return 0;
+				o += VARSIZE_EXTERNAL(p);
+			}
+		}
+		else if (VARATT_IS_1B(p))
+			o += VARSIZE_1B(p);
+		else
+		{
+			if (o + VARHDRSZ > limit || VARSIZE_4B(p) < VARHDRSZ)
+				return 0;
+			o += VARSIZE_4B(p);
+		}
+	}
+	else if (att->attlen == -2)
+	{
+		if (o >= limit)
+			return 0;
+		o += strnlen(start + o, limit - o) + 1;
+	}
+	else
+	{
+		if (attr_needs_align(att))
+			o = att_align_nominal(o, att->attalign);
+		o += att->attlen;
+	}
+	return o > limit ? 0 : o;
+}
+
+Size
+inplace_attr_end(Form_pg_attribute att, InplaceTupleHeader tup, Size o,
+				 Size limit)
+{
+	return attr_end(att, (const char *) tup, o, limit);
+}
+
+/*
  * See tuple.h.  Never reads past limit; returns 0 if the attributes do not
  * fit there, which means that the tuple is damaged.
  */
@@ -565,68 +636,12 @@ inplace_attr_ends(TupleDesc desc, InplaceTupleHeader tup, uint16 *ends,
 
 	for (int i = 0; i < natts; i++)
 	{
-		Form_pg_attribute att = TupleDescAttr(desc, i);
-		const char *p;
-
-		if (hasnull && att_isnull(i, bits))
+		if (!hasnull || !att_isnull(i, bits))
 		{
-			ends[i] = o;
-			continue;
-		}
-		if (att->attbyval)
-			o += att->attlen;
-		else if (att->attlen == -1)
-		{
-			p = start + o;
-			if (o + 1 > limit)
+			o = attr_end(TupleDescAttr(desc, i), start, o, limit);
+			if (o == 0)
 				return 0;
-			if (!VARATT_NOT_PAD_BYTE(p))
-			{
-				o = att_align_nominal(o, att->attalign);
-				p = start + o;
-				if (o + VARHDRSZ > limit)
-					return 0;
-			}
-			if (VARATT_IS_1B_E(p))
-			{
-				if (o + VARHDRSZ_EXTERNAL > limit)
-					return 0;
-				if (varlena_is_trimmed(p))
-				{
-					if (o + SizeOfTrimmedHeader > limit)
-						return 0;
-					o += trimmed_size(p);
-				}
-				else
-				{
-					if (VARTAG_EXTERNAL(p) != VARTAG_ONDISK)
-						return 0;
-					o += VARSIZE_EXTERNAL(p);
-				}
-			}
-			else if (VARATT_IS_1B(p))
-				o += VARSIZE_1B(p);
-			else
-			{
-				if (o + VARHDRSZ > limit || VARSIZE_4B(p) < VARHDRSZ)
-					return 0;
-				o += VARSIZE_4B(p);
-			}
 		}
-		else if (att->attlen == -2)
-		{
-			if (o >= limit)
-				return 0;
-			o += strnlen(start + o, limit - o) + 1;
-		}
-		else
-		{
-			if (attr_needs_align(att))
-				o = att_align_nominal(o, att->attalign);
-			o += att->attlen;
-		}
-		if (o > limit)
-			return 0;
 		ends[i] = o;
 	}
 	return o;

@@ -348,6 +348,10 @@ extern void inplace_damaged_row(Oid relid, const ItemPointerData *tid);
 extern Size inplace_attr_ends(TupleDesc desc, InplaceTupleHeader tup,
 							  uint16 *ends, Size limit);
 
+/* the end of one attribute that is not null, o being that of the one before */
+extern Size inplace_attr_end(Form_pg_attribute att, InplaceTupleHeader tup,
+							 Size o, Size limit);
+
 /* length of the tuple in an item of itemlen bytes, without its padding */
 extern Size inplace_tuple_len(const InplaceTupleHeaderData *tup, Size itemlen);
 /* mark (and zero) the bytes from len to itemlen as unused */
