@@ -57,6 +57,9 @@
 #define BOTTOMUP_TAKING_SAMPLE		32
 #define BOTTOMUP_TAKING_YIELD		16
 
+/* bottom-up: up to so many promising TIDs blocks count the same */
+#define MIN_PROMISING				4
+
 /* bottom-up: blocks this close to each other count as neighbours */
 #define BOTTOMUP_NEIGHBOUR_DISTANCE 3
 
@@ -71,24 +74,38 @@ typedef struct BlockGroup
 	int			promising;		/* rounded up to a power of two */
 } BlockGroup;
 
-static inline int
-compare_tids(const TM_IndexDelete *a, const TM_IndexDelete *b)
+/* a TM_IndexDelete as a number, in the order of TIDs */
+static inline uint64
+pack_deltid(const TM_IndexDelete *deltid)
 {
-	BlockNumber blk_a = ItemPointerGetBlockNumberNoCheck(&a->tid);
-	BlockNumber blk_b = ItemPointerGetBlockNumberNoCheck(&b->tid);
-
-	if (blk_a != blk_b)
-		return blk_a < blk_b ? -1 : 1;
-	return (int) ItemPointerGetOffsetNumberNoCheck(&a->tid) -
-		(int) ItemPointerGetOffsetNumberNoCheck(&b->tid);
+	return (uint64) ItemPointerGetBlockNumberNoCheck(&deltid->tid) << 32 |
+		(uint64) ItemPointerGetOffsetNumberNoCheck(&deltid->tid) << 16 |
+		(uint16) deltid->id;
 }
 
-#define ST_SORT sort_deltids
-#define ST_ELEMENT_TYPE TM_IndexDelete
-#define ST_COMPARE(a, b) compare_tids(a, b)
+#define ST_SORT sort_packed
+#define ST_ELEMENT_TYPE uint64
+#define ST_COMPARE(a, b) (*(a) < *(b) ? -1 : *(a) > *(b))
 #define ST_SCOPE static
 #define ST_DEFINE
 #include "lib/sort_template.h"
+
+static void
+sort_deltids(TM_IndexDelete *deltids, int n)
+{
+	uint64	   *packed = palloc(sizeof(uint64) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		packed[i] = pack_deltid(&deltids[i]);
+	sort_packed(packed, n);
+	for (int i = 0; i < n; i++)
+	{
+		ItemPointerSet(&deltids[i].tid, packed[i] >> 32,
+					   (OffsetNumber) (packed[i] >> 16));
+		deltids[i].id = (int16) packed[i];
+	}
+	pfree(packed);
+}
 
 /* the most rewarding block first */
 static inline int
@@ -142,6 +159,30 @@ make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
 }
 
 /*
+ * The same as sort_groups of all of them, which come in the order of their
+ * blocks.  On most pages of an index that takes in-place updates nearly every
+ * group is of the last rank, and stays in that order.
+ */
+static void
+sort_groups_by_rank(BlockGroup *groups, int ngroups)
+{
+	BlockGroup *last = palloc(sizeof(BlockGroup) * Max(ngroups, 1));
+	int			nlast = 0;
+	int			nother = 0;
+
+	for (int i = 0; i < ngroups; i++)
+	{
+		if (groups[i].promising == MIN_PROMISING && groups[i].ntids == 1)
+			last[nlast++] = groups[i];
+		else
+			groups[nother++] = groups[i];
+	}
+	sort_groups(groups, nother);
+	memcpy(groups + nother, last, sizeof(BlockGroup) * nlast);
+	pfree(last);
+}
+
+/*
  * Choose the blocks to visit for a bottom-up deletion, and put the TIDs of
  * those, in that order, to the start of deltids; the others are dropped.
  * Returns how many blocks at the front are neighbours.
@@ -162,12 +203,12 @@ rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
 	for (int i = 0; i < *ngroups; i++)
 	{
 		/* a few promising entries are as good as any */
-		if (groups[i].promising <= 4)
-			groups[i].promising = 4;
+		if (groups[i].promising <= MIN_PROMISING)
+			groups[i].promising = MIN_PROMISING;
 		else
 			groups[i].promising = pg_nextpower2_32(groups[i].promising);
 	}
-	sort_groups(groups, *ngroups);
+	sort_groups_by_rank(groups, *ngroups);
 	*ngroups = Min(*ngroups, max_groups);
 
 	/*
@@ -256,6 +297,15 @@ check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
 								  RowLength(tup, lp), *oldest_xmin, horizon))
 			return true;
 	}
+
+	/*
+	 * Neither deleted nor the first version: it is a row, whatever became of
+	 * its last change.  Nobody is asked about that here, where a hint on each
+	 * page that is looked at would have it written, and to WAL, too.
+	 */
+	if (!(tup->t_infomask & (IP_DELETED | IP_FRESH | IP_SPECULATIVE)))
+		return known;
+
 	switch (inplace_row_state(tup, buffer, InvalidTransactionId, vistest,
 							  &all_visible))
 	{
