@@ -18,6 +18,8 @@
  *	  ALTER TABLE ... SET ACCESS METHOD shows how far it is.
  *	  EXPLAIN shows what people wrote (table/returning.c).
  *	  What is left of dropped operator classes goes (index/opclass.c).
+ *	  Functions that take any page for heap's are refused
+ *	  (table/heap_readers.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -34,9 +36,9 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "table/rewrite_progress.h"
+#include "table/table.h"
 #include "tcop/utility.h"
 #include "undo/space.h"
-#include "table/table.h"
 #include "undo/undo.h"
 #include "utils/guc.h"
 #include "utils/portal.h"
@@ -602,6 +604,7 @@ _PG_init(void)
 	InplaceReturningInit();
 	inplace_planner_init();
 	inplace_opclass_init();
+	inplace_heap_readers_init();
 	FreezeForgetInit();
 	FreezeOptionsInit();
 	InplaceRmgrRegister();

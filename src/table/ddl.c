@@ -264,7 +264,7 @@ inplace_init_ddl_methods(TableAmRoutine *am)
 	am->relation_set_new_filelocator = inplace_set_new_filelocator;
 	am->relation_nontransactional_truncate = inplace_nontransactional_truncate;
 	am->relation_copy_data = inplace_copy_data;
-	am->relation_size = table_block_relation_size;
+	am->relation_size = inplace_relation_size;
 	am->relation_needs_toast_table = inplace_needs_toast_table;
 	am->relation_toast_am = inplace_toast_am;
 	am->relation_fetch_toast_slice = NULL;

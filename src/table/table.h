@@ -405,4 +405,8 @@ extern int	inplace_page_prune(Relation rel, Buffer buffer,
 extern TransactionId inplace_index_delete_tuples(Relation rel,
 												 TM_IndexDeleteOp *delstate);
 
+/* heap_readers.c */
+extern void inplace_heap_readers_init(void);
+extern uint64 inplace_relation_size(Relation rel, ForkNumber fork);
+
 #endif							/* INPLACE_TABLE_H */

@@ -27,10 +27,17 @@
  *	  is still locked and has its LSN of before: so nobody has written it in
  *	  between, and replay of the first record finds it whole.
  *
+ * The visibility map
+ *	  A record that clears bits of the map refers to the map's page too: whoever
+ *	  looks at references only (incremental backup) must learn that the page has
+ *	  changed.  There is no image of it and replay does not use the reference:
+ *	  it clears the bits, as it would without one.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
+#include "access/visibilitymapdefs.h"
 #include "access/xlog.h"
 #include "table/table.h"
 #include "undo/delta.h"
@@ -47,6 +54,37 @@ register_undo(UndoInsert *ui, uint8 block_id, const uint16 *undo_off,
 		XLogRegisterBufData(block_id, (char *) undo_off, sizeof(uint16));
 		XLogRegisterBufData(block_id, (char *) undo, undo_len);
 	}
+}
+
+/* blocks of a table that one page of its visibility map is about */
+#define BLOCKS_PER_MAP_PAGE \
+	((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * \
+	 (BITS_PER_BYTE / BITS_PER_HEAPBLOCK))
+
+/*
+ * Refer to the page of the visibility map that has blk's bits.  It may be
+ * changing, for it is not locked any more.  So where an image is taken for
+ * wal_consistency_checking it is one of an empty page: all that is left of a map
+ * page when it is masked (inplace_mask) is its header.
+ */
+static void
+register_map(uint8 block_id, Relation rel, BlockNumber blk)
+{
+	static PGAlignedBlock empty;
+
+	if (PageIsNew((Page) empty.data))
+		PageInit((Page) empty.data, BLCKSZ, 0);
+	XLogRegisterBlock(block_id, &RelLocator(rel), VISIBILITYMAP_FORKNUM,
+					  blk / BLOCKS_PER_MAP_PAGE, (Page) empty.data,
+					  REGBUF_STANDARD | REGBUF_NO_IMAGE);
+}
+
+/* for a record with one data page; flags are XLIP_CLEAR_* */
+static void
+register_cleared(uint8 flags, Relation rel, Buffer buffer)
+{
+	if (flags & (XLIP_CLEAR_VISIBLE | XLIP_CLEAR_FROZEN))
+		register_map(WAL_BLOCK_MAP, rel, BufferGetBlockNumber(buffer));
 }
 
 /* main data: the flags, and what logical decoding needs; both must stay */
@@ -159,6 +197,7 @@ inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
 	XLogRegisterBufData(0, head, sizeof(head));
 	XLogRegisterBufData(0, (char *) tup + SizeOfInplaceTupleHeader,
 						ItemIdGetLength(lp) - SizeOfInplaceTupleHeader);
+	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	finish(XLOG_IP_INSERT, buffer, InvalidBuffer, NULL);
 }
@@ -198,6 +237,7 @@ inplace_log_multi_insert(Relation rel, Buffer buffer, const OffsetNumber *offs,
 	XLogRegisterBuffer(0, buffer,
 					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
 	XLogRegisterBufData(0, scratch, p - scratch);
+	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	finish(XLOG_IP_MULTI_INSERT, buffer, InvalidBuffer, NULL);
 }
@@ -228,6 +268,7 @@ log_header(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 		undo_off = UndoPtrOffset(ui->ptr);
 		register_undo(ui, 1, &undo_off, undo, undo_len);
 	}
+	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	finish(info, buffer, InvalidBuffer, ui);
 }
@@ -306,6 +347,12 @@ inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 		XLogRegisterBufData(2, (char *) PageGetTupleAt(oldpage, oldoff),
 							SizeOfInplaceTupleHeader);
 	}
+	register_cleared(clear, rel, newbuf);
+	if ((clear & XLIP_CLEAR_VISIBLE_OLD) &&
+		(!(clear & XLIP_CLEAR_VISIBLE) ||
+		 BufferGetBlockNumber(oldbuf) / BLOCKS_PER_MAP_PAGE !=
+		 BufferGetBlockNumber(newbuf) / BLOCKS_PER_MAP_PAGE))
+		register_map(WAL_BLOCK_MAP_OLD, rel, BufferGetBlockNumber(oldbuf));
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	finish(XLOG_IP_MOVE, newbuf, same ? InvalidBuffer : oldbuf, ui);
 }
@@ -349,6 +396,7 @@ log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
 	XLogRegisterBufData(0, (char *) data, len);
 	if (!ui->by_name)
 		register_undo(ui, 1, &undo_off, undo, undo_len);
+	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	lsn = inplace_xlog_insert(info);
 

@@ -42,6 +42,10 @@
 									 * is the undo page */
 #define XLOG_IP_LOGICAL			0xF0	/* for logical decoding only */
 
+/* block references to the visibility map's pages, if bits are cleared */
+#define WAL_BLOCK_MAP			3	/* those of block 0 */
+#define WAL_BLOCK_MAP_OLD		4	/* MOVE: those of block 2, if on another page */
+
 /*
  * Main data of INSERT, MULTI_INSERT, UPDATE, DELETE, MOVE, LOCK, HEADER,
  * PUSH: none, or one byte of these, which is replayed whether or not the page
