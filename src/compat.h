@@ -49,9 +49,11 @@ typedef Oid RelFileNumber;
 #endif
 
 #if PG_VERSION_NUM >= 160000
-#define CountUpdate(rel, inplace) pgstat_count_heap_update(rel, inplace, false)
+#define CountUpdate(rel, inplace, newpage) \
+	pgstat_count_heap_update(rel, inplace, newpage)
 #else
-#define CountUpdate(rel, inplace) pgstat_count_heap_update(rel, inplace)
+#define CountUpdate(rel, inplace, newpage) \
+	pgstat_count_heap_update(rel, inplace)
 #endif
 
 /* pages of a relation read by this transaction, as its statistics will have it */

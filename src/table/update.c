@@ -793,7 +793,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	 * nothing for VACUUM, unless it is the row's first that leaves an entry
 	 * behind in an index; that stays so if it is rolled back.
 	 */
-	CountUpdate(rel, *in_place);
+	CountUpdate(rel, *in_place, !*in_place && us->newbuf != us->buffer);
 	if (*in_place && !(us->stale && !(us->rc.base.t_infomask & IP_STALE)))
 		pgstat_update_heap_dead_tuples(rel, 1);
 

@@ -288,7 +288,7 @@ foreach my $am (@methods)
 	$holder{$am}->quit;
 	one($node, "SELECT pg_create_logical_replication_slot('slot_$am', 'pgoutput')", $am);
 	one($node, q{INSERT INTO pub SELECT g, g, 's' FROM generate_series(5, 15) g; UPDATE pub SET a = a + 1;
-		UPDATE pub SET id = id + 6 WHERE id = 6; UPDATE pub SET id = id - 12 WHERE id = 15; DELETE FROM pub WHERE id IN (7, 13)}, $am);
+		UPDATE pub SET id = id + 60 WHERE id = 6; UPDATE pub SET id = id - 12 WHERE id = 15; DELETE FROM pub WHERE id IN (7, 13)}, $am);
 }
 # Type and row of each change (transactions and their positions are not the same).
 my %changes;
