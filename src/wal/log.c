@@ -439,6 +439,7 @@ inplace_log_bare_delete(Relation rel, Buffer buffer, const char *data,
 	/* the data are kept: redo looks at them first of all */
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_KEEP_DATA);
 	XLogRegisterBufData(0, (char *) data, len);
+	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	finish(XLOG_IP_DELETE, buffer, InvalidBuffer, NULL);
 }
