@@ -14,10 +14,9 @@
  *		key in each index.  So an entry goes only when no version that is
  *		still needed has its key (index_delete.c), which is found out with the
  *		index page locked.
- *	 2. There is one entry at most for a key and a TID.  Before an entry of a
- *		row that was IP_STALE is made it is looked for.  The row has been
- *		changed by then, so an entry that is found is needed again and cannot
- *		go any more.
+ *	 2. There is one entry at most for a key and a TID.  Before an entry is
+ *		made it is looked for.  The row has been changed by then, so an
+ *		entry that is found is needed again and cannot go any more.
  *	 3. A row with more than one entry in an index is IP_STALE, its rolled
  *		back versions included.  The mark goes when its other entries have gone
  *		and nobody can come with one of them any more (vacuum/stale.c).
@@ -124,8 +123,7 @@ extern bool inplace_taking_settle(Relation rel, TakingIndexes *taking,
 								  ItemPointer tid);
 extern bool inplace_taking_settled(TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
-								   ItemPointer tid, TupleTableSlot *slot,
-								   bool was_stale);
+								   ItemPointer tid, TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
 
 /* entry.c */

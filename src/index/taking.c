@@ -278,12 +278,10 @@ inplace_taking_settled(TakingIndexes *taking)
 
 /*
  * The new entry of one index.  If it is there from an earlier version, there
- * is nothing to insert, but others may have taken a unique key since.  A row that
- * was not stale had one entry only, with another key.
+ * is nothing to insert, but others may have taken a unique key since.
  */
 static void
-insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot,
-			 bool was_stale)
+insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot)
 {
 	Form_pg_index form = index->rd_index;
 	Datum		values[INDEX_MAX_KEYS];
@@ -311,13 +309,7 @@ insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot
 	info->ii_Am = index->rd_rel->relam;
 	info->ii_Context = CurrentMemoryContext;
 
-#ifdef USE_ASSERT_CHECKING
 	found = inplace_entry_exists(rel, index, values, isnull, tid);
-	Assert(was_stale || found == ENTRY_NONE);
-#else
-	found = !was_stale ? ENTRY_NONE :
-		inplace_entry_exists(rel, index, values, isnull, tid);
-#endif
 
 	/*
 	 * It was not there when the update looked for it: made by one that came
@@ -339,11 +331,11 @@ insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot
 
 /*
  * After an in-place update: the entries of the indexes whose keys changed.  No
- * page is locked.  was_stale: the row was marked before.
+ * page is locked.
  */
 void
 inplace_insert_entries(Relation rel, const TakingIndexes *taking,
-					   ItemPointer tid, TupleTableSlot *slot, bool was_stale)
+					   ItemPointer tid, TupleTableSlot *slot)
 {
 	for (int i = 0; i < taking->n; i++)
 	{
@@ -352,7 +344,7 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 		if (!taking->index[i].changed)
 			continue;
 		index = index_open(taking->index[i].indexid, RowExclusiveLock);
-		insert_entry(rel, index, tid, slot, was_stale);
+		insert_entry(rel, index, tid, slot);
 		index_close(index, NoLock);
 	}
 }

@@ -824,7 +824,6 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	TakingIndexes *taking;
 	ItemPointerData entry_tid;
 	bool		insert_entries;
-	bool		was_stale;
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -851,7 +850,6 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	taking = us->taking;
 	entry_tid = us->target.tid;
 	insert_entries = result == TM_Ok && in_place && us->stale;
-	was_stale = insert_entries && (us->rc.base.t_infomask & IP_STALE) != 0;
 	if (result == TM_Ok)
 		pfree(us->newtup);
 
@@ -865,7 +863,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 
 	/* may run an operator class's code, and that may come here */
 	if (insert_entries)
-		inplace_insert_entries(rel, taking, &entry_tid, slot, was_stale);
+		inplace_insert_entries(rel, taking, &entry_tid, slot);
 	if (taking)
 		pfree(taking);
 	return result;
