@@ -362,10 +362,12 @@ extern InplaceTupleHeader inplace_toast_insert_or_update(Relation rel,
 														 InplaceTupleHeader old,
 														 Size *len, int options);
 /*
- * Delete the external values of "gone" that "kept" does not have too.
+ * Delete the external values of "gone" that "kept" does not have too; "unused"
+ * if this command has written them itself, for nothing (a command cannot
+ * delete what it has inserted).
  */
 extern void inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
-										  InplaceTupleHeader kept);
+										  InplaceTupleHeader kept, bool unused);
 /*
  * Delete the external values of a row that is gone.
  */

@@ -136,7 +136,7 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 
 void
 inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
-							  InplaceTupleHeader kept)
+							  InplaceTupleHeader kept, bool unused)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	int			natts = desc->natts;
@@ -172,7 +172,7 @@ inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 			VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[1][i])) &&
 			memcmp(v, DatumGetPointer(values[1][i]), VARSIZE_EXTERNAL(v)) == 0)
 			continue;
-		toast_delete_datum(rel, values[0][i], false);
+		toast_delete_datum(rel, values[0][i], unused);
 	}
 }
 

@@ -643,7 +643,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (oldcopy && !same_header(&oldcopy_hdr, current_tuple(us)))
 		{
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			inplace_toast_delete_replaced(rel, us->newtup, oldcopy);
+			inplace_toast_delete_replaced(rel, us->newtup, oldcopy, true);
 			pfree(oldcopy);
 			oldcopy = NULL;
 			pfree(us->newtup);
@@ -741,7 +741,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (BufferIsValid(us->vmbuffer))
 			ReleaseBuffer(us->vmbuffer);
 		if (oldcopy && needs_toast)
-			inplace_toast_delete_replaced(rel, us->newtup, oldcopy);
+			inplace_toast_delete_replaced(rel, us->newtup, oldcopy, true);
 		inplace_row_wait_done(rel, &us->target.tid, tuple_lock_mode,
 							  have_tuple_lock);
 		if (result == TM_Invisible)
@@ -775,7 +775,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	if (oldcopy)
-		inplace_toast_delete_replaced(rel, oldcopy, us->newtup);
+		inplace_toast_delete_replaced(rel, oldcopy, us->newtup, false);
 	if (us->searched)
 	{
 		if (BufferIsValid(us->newvm))

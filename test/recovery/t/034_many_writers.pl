@@ -61,6 +61,17 @@ $node->command_ok([ 'pgbench', '-n', '-c', $clients, '-j', 4, '-t', 2, '-f', $sa
 	"$clients writers of one row");
 is(one($node, 'SELECT v FROM hot'), 2 * $clients, 'no update is lost');
 is(one($node, q{SELECT pg_relation_size('hot')}), '8192', 'in one page');
+
+# All of them want the same row, each with a value for the TOAST table.
+$node->safe_psql('postgres', $_) foreach ('CREATE TABLE hot_big (id int PRIMARY KEY, v text) USING inplace',
+	'ALTER TABLE hot_big ALTER v SET STORAGE EXTERNAL', q{INSERT INTO hot_big VALUES (1, repeat('0', 3000))});
+my $value = $node->basedir . '/value.sql';
+append_to_file($value, '\set a random(1000, 9999)' . "\nUPDATE hot_big SET v = repeat(:a::text, 900);\n");
+$node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-t', 500, '-f', $value, '-d', $node->connstr('postgres') ],
+	'writers of one large value');
+is(one($node, 'SELECT length(v), v = repeat(left(v, 4), 900) FROM hot_big'), '3600|t', 'it is one of them');
+is(one($node, q{SELECT count(DISTINCT chunk_id) FROM } . one($node, q{SELECT reltoastrelid::regclass FROM pg_class WHERE oid = 'hot_big'::regclass})),
+	1, 'values that were written in vain are gone');
 undo_floor_reached($node, 'many writers', 120);
 
 # A rollback of many changes, on a table that is used at once.
