@@ -20,6 +20,7 @@
  *	  What is left of dropped operator classes goes (index/opclass.c).
  *	  Functions that take any page for heap's are refused
  *	  (table/heap_readers.c).
+ *	  A transaction's snapshot is made known to others (undo/holders.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -38,6 +39,7 @@
 #include "table/rewrite_progress.h"
 #include "table/table.h"
 #include "tcop/utility.h"
+#include "undo/holders.h"
 #include "undo/space.h"
 #include "undo/undo.h"
 #include "utils/guc.h"
@@ -81,6 +83,7 @@ InplaceShmemRequest(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(UndoShmemSize());
+	RequestAddinShmemSpace(UndoHoldersShmemSize());
 	RequestAddinShmemSpace(FreezeShmemSize());
 	RequestAddinShmemSpace(WalProtectShmemSize());
 }
@@ -92,6 +95,7 @@ InplaceShmemStartup(void)
 		prev_shmem_startup_hook();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	UndoShmemInit();
+	UndoHoldersShmemInit();
 	FreezeShmemInit();
 	WalProtectShmemInit();
 	LWLockRelease(AddinShmemInitLock);
@@ -107,6 +111,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 
 	inplace_executor_depth++;
 	inplace_executor_operation = queryDesc->operation;
+	UndoHoldPublish();
 	PG_TRY();
 	{
 		if (prev_ExecutorRun_hook)
@@ -478,8 +483,10 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 	Node	   *stmt = pstmt->utilityStmt;
 	Oid			dboid;
 	bool		forget;
+	bool		entered;
 
 	RefuseRenameOfUndo(stmt);
+	entered = UndoHoldBeforeUtility(stmt);
 
 	if (IsA(stmt, ConstraintsSetStmt))
 		CallConstraintsSet(&u);
@@ -496,10 +503,16 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 		CallExplain(&u);
 	else if (IsA(stmt, CreateOpClassStmt) &&
 			 inplace_restore_mirror((CreateOpClassStmt *) stmt))
+	{
+		if (entered)
+			UndoHoldResume();
 		return;
+	}
 	else
 		CallUtility(&u);
 	inplace_drop_orphaned_mirrors();
+	if (entered)
+		UndoHoldResume();
 }
 
 /* ---------------- loading ---------------- */
@@ -534,6 +547,13 @@ DefineSettings(void)
 							500, 10, 60000,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.squeeze_undo",
+							 "Row versions between two snapshots, which neither of them sees, are dropped.",
+							 "For REPEATABLE READ transactions that have not changed anything.",
+							 &inplace_squeeze_undo,
+							 true,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.max_undo_workers",
 							"Largest number of undo workers at a time.",
 							"There is one for each database with undo; they come out of max_worker_processes.",
@@ -612,5 +632,6 @@ _PG_init(void)
 	RegisterXactCallback(InplaceXactCallback, NULL);
 	UndoRegisterCallbacks();
 	inplace_register_row_page_callbacks();
+	UndoHoldersRegister();
 	inplace_preloaded = true;
 }

@@ -60,6 +60,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lib/bloomfilter.h"
+#include "undo/holders.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
@@ -481,7 +482,7 @@ check_chain(CheckState *state, BlockNumber block, OffsetNumber off,
 			problem = check_record(state, &walk->rec, walk->undo);
 			if (problem == NULL)
 			{
-				newer_xid = walk->tuple->t_xid;
+				newer_xid = walk->rec.replaced.xid;
 				if (InsightWalkBack(walk))
 					continue;
 				problem = walk->problem;
@@ -1272,6 +1273,8 @@ inplace_check(PG_FUNCTION_ARGS)
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
 							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 
+	/* not the transaction's */
+	UndoHoldSuspend();
 	state->snapshot = RegisterSnapshot(GetLatestSnapshot());
 	PushActiveSnapshot(state->snapshot);
 	InsightLimitsInit(&state->limits, state->rel);
@@ -1344,6 +1347,7 @@ inplace_check(PG_FUNCTION_ARGS)
 
 	PopActiveSnapshot();
 	UnregisterSnapshot(state->snapshot);
+	UndoHoldResume();
 	AtEOXact_GUC(false, save_nestlevel);
 	SetUserIdAndSecContext(save_userid, save_sec_context);
 

@@ -106,12 +106,12 @@ make_link(const InsightWalk *walk, const UndoRecord *rec, UndoPtr ptr,
 	const char *bad;
 	int			n;
 
-	if (ul.ul_seq == 0 || ul.ul_level > UNDO_LINK_MAX_LEVEL ||
-		UndoLinkSpan(ul.ul_level) > ul.ul_seq ||
-		ul.ul_seq % UndoLinkSpan(ul.ul_level) != 0)
+	if (ul.ul_seq == 0 || UndoLinkLevel(&ul) > UNDO_LINK_MAX_LEVEL ||
+		UndoLinkSpan(UndoLinkLevel(&ul)) > ul.ul_seq ||
+		ul.ul_seq % UndoLinkSpan(UndoLinkLevel(&ul)) != 0)
 	{
 		*problem = psprintf("link %s has number %u and level %d",
-							InsightUndoText(ptr), ul.ul_seq, ul.ul_level);
+							InsightUndoText(ptr), ul.ul_seq, UndoLinkLevel(&ul));
 		return NULL;
 	}
 	if (TransactionIdPrecedes(ul.ul_newer_xid, walk->limits->horizon))

@@ -15,6 +15,11 @@
  * aborted transaction is older than every transaction the snapshot waits for,
  * fetch_mvcc therefore goes to the page again.
  *
+ * In REPEATABLE READ it does so for any version that is not visible.  The undo
+ * worker may give back undo that such a transaction does not see once
+ * the page does not lead there any more (undo/squeeze.c): so it must not be
+ * led there by a copy.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -22,6 +27,7 @@
 #include "access/subtrans.h"
 #include "storage/predicate.h"
 #include "table/table.h"
+#include "undo/holders.h"
 #include "wal/wal.h"
 
 RowVersion *
@@ -211,7 +217,6 @@ walk_link(VersionWalk *w, Snapshot snapshot)
 static bool
 walk_back(VersionWalk *w, bool missing_ok, Snapshot snapshot)
 {
-	TransactionId xid = w->hdr.t_xid;
 	bool		aborted = (w->hdr.t_infomask & IP_ABORTED) != 0;
 
 	for (;;)
@@ -240,8 +245,8 @@ walk_back(VersionWalk *w, bool missing_ok, Snapshot snapshot)
 
 	if (!aborted)
 	{
-		w->newer_xid = xid;
-		w->newer_cid = w->rec.hdr.ur_cid;
+		w->newer_xid = w->rec.replaced.xid;
+		w->newer_cid = w->rec.replaced.cid;
 	}
 	w->hdr = w->rec.old;
 	return true;
@@ -332,6 +337,9 @@ mvcc_visible(VersionWalk *w, Snapshot snapshot, Buffer hint_buffer,
 static bool
 copy_is_unsafe(InplaceTupleHeader tup, Snapshot snapshot)
 {
+	if (XactIsoLevel == XACT_REPEATABLE_READ)
+		return (HdrHasUndo(tup) || (tup->t_infomask & IP_LOCK_INDIRECT)) &&
+			inplace_quick_visible(tup, snapshot) != 1;
 	return TransactionIdPrecedes(tup->t_xid, snapshot->xmin) &&
 		!(tup->t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
 		HdrHasUndo(tup);
@@ -362,6 +370,8 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 			walk_info(&w, cid);
 			return true;
 		}
+		if (first)
+			UndoHoldCheckSnapshot(snapshot);
 		if (serializable && !(w.hdr.t_infomask & IP_ABORTED))
 			CheckForSerializableConflictOut(rel, w.hdr.t_xid, snapshot);
 		if (!walk_back(&w, false, serializable ? NULL : snapshot))

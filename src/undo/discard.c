@@ -12,6 +12,8 @@
  *		 pages (NEEDS_SCAN is not set), and the snapshots that can have seen
  *		 the pages before that have gone, too.
  *
+ * or when nobody is led to it any more (release.c).
+ *
  * The last part of 3 is needed because a reader may copy a page and follow
  * its rows' undo later, from the copy.  The horizon says nothing about an
  * aborted xid then: the reader's snapshot may be much younger.  So when a scan
@@ -40,6 +42,8 @@
 #include "catalog/pg_class.h"
 #include "catalog/storage.h"
 #include "storage/lmgr.h"
+#include "undo/holders.h"
+#include "undo/release.h"
 #include "undo/space.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
@@ -64,6 +68,8 @@ typedef struct DiscardState
 	UndoSpace  *space;
 	TransactionId horizon;
 	bool		burn;			/* an extent waits for an unused xid to pass */
+	uint8	   *releasable;		/* extents that nobody is led to, as bits, */
+	uint32		nreleasable;	/* ... and how many bits */
 
 	/* the relation being restored */
 	RelFileLocator target_locator;
@@ -306,16 +312,27 @@ TargetOpen(DiscardState *ds, Oid spc, Oid relnumber)
 	ds->target_nblocks = RelationGetNumberOfBlocks(rel);
 }
 
+/*
+ * The same, if it is not open already.
+ */
+static Relation
+TargetGet(Oid spc, Oid relnumber, void *arg)
+{
+	DiscardState *ds = (DiscardState *) arg;
+
+	if (!ds->target_valid ||
+		LocatorSpc(ds->target_locator) != spc ||
+		LocatorRel(ds->target_locator) != relnumber)
+		TargetOpen(ds, spc, relnumber);
+	return ds->target;
+}
+
 static UndoScanResult
 RestoreRecord(const UndoRecordHeader *hdr, void *arg)
 {
 	DiscardState *ds = (DiscardState *) arg;
 
-	if (!ds->target_valid ||
-		LocatorSpc(ds->target_locator) != hdr->ur_spc ||
-		LocatorRel(ds->target_locator) != hdr->ur_rel)
-		TargetOpen(ds, hdr->ur_spc, hdr->ur_rel);
-	if (ds->target == NULL)
+	if (TargetGet(hdr->ur_spc, hdr->ur_rel, ds) == NULL)
 		return ds->target_missing;
 	if (hdr->ur_block < ds->target_nblocks &&
 		InplaceRestoreTid(ds->target, hdr->ur_block, hdr->ur_off))
@@ -532,6 +549,70 @@ RestoreExtents(DiscardState *ds)
 	return true;
 }
 
+/* ---------------- extents that nobody is led to ---------------- */
+
+/*
+ * Look for them.  Trouble with a table or its undo is logged, and does not keep
+ * other extents from being given back; it is tried again after a while.
+ * Returns false if the tick has to end.
+ */
+static bool
+FindReleasable(DiscardState *ds)
+{
+	static TimestampTz retry = 0;
+	MemoryContext oldcontext = CurrentMemoryContext;
+	UndoReleaseJob job = {
+		ds->kind, ds->space, ds->space->nextents, ds->undorel, ds->horizon,
+		TargetGet, ds
+	};
+	bool		volatile failed = false;
+
+	ds->nreleasable = 0;
+	if (!UndoHoldersAny() || GetCurrentTimestamp() < retry)
+		return true;
+	ds->past_horizon = false;
+	ds->releasable = palloc0(job.nextents / 8 + 1);
+	PG_TRY();
+	{
+		UndoFindReleasable(&job, ds->releasable);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(oldcontext);
+		HOLD_INTERRUPTS();
+		EmitErrorReport();
+		AbortCurrentTransaction();
+		FlushErrorState();
+		RESUME_INTERRUPTS();
+		failed = true;
+	}
+	PG_END_TRY();
+
+	if (!failed)
+	{
+		ds->nreleasable = job.nextents;
+		TargetClose(ds);
+		return true;
+	}
+	retry = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
+	ds->target = NULL;
+	ds->target_valid = false;
+	return TickBegin(ds);
+}
+
+/*
+ * Nobody has written to it since it was looked at: it was full.
+ */
+static bool
+ExtentStartRelease(DiscardState *ds, uint32 n, UndoExtent *ext)
+{
+	uint32		state = EXT_FULL;
+
+	return n < ds->nreleasable &&
+		(ds->releasable[n / 8] & (1 << (n % 8))) != 0 &&
+		pg_atomic_compare_exchange_u32(&ext->state, &state, EXT_DISCARD);
+}
+
 /* ---------------- making extents free ---------------- */
 
 /*
@@ -565,15 +646,6 @@ ExtentStartDiscard(DiscardState *ds, UndoExtent *ext)
 	return true;
 }
 
-static void
-NoteDiscarded(UndoSpace *sp, TransactionId xid)
-{
-	TransactionId old = pg_atomic_read_u32(&sp->discarded_xid);
-
-	if (!TransactionIdIsValid(old) || TransactionIdPrecedes(old, xid))
-		pg_atomic_write_u32(&sp->discarded_xid, xid);
-}
-
 /*
  * Give back all that can be.  The WAL record comes before the first byte that
  * is overwritten.
@@ -594,7 +666,7 @@ DiscardExtents(DiscardState *ds)
 		/* left by a worker that had an error before it was logged */
 		if (pg_atomic_read_u32(&ext->state) == EXT_DISCARD)
 			pg_atomic_write_u32(&ext->state, EXT_FULL);
-		if (!ExtentStartDiscard(ds, ext))
+		if (!ExtentStartDiscard(ds, ext) && !ExtentStartRelease(ds, n, ext))
 			continue;
 		xid = pg_atomic_read_u32(&ext->newest_xid);
 		if (TransactionIdIsValid(xid) &&
@@ -609,7 +681,7 @@ DiscardExtents(DiscardState *ds)
 	if (ds->kind == UNDO_LOGGED && TransactionIdIsValid(newest))
 	{
 		inplace_log_discard(MyDatabaseId, newest);
-		NoteDiscarded(sp, newest);
+		UndoNoteDiscarded(sp, newest);
 	}
 
 	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
@@ -728,7 +800,7 @@ DiscardTickSpace(DiscardState *ds)
 	ds->horizon = GetOldestNonRemovableTransactionId(ds->undorel);
 	ds->space->horizon = ds->horizon;
 
-	if (!RestoreExtents(ds))
+	if (!RestoreExtents(ds) || !FindReleasable(ds))
 		return;
 	DiscardExtents(ds);
 	TruncateIfWorthwhile(ds);

@@ -81,6 +81,7 @@
 #include "common/hashfn.h"
 #include "table/compare.h"
 #include "undo/delta.h"
+#include "undo/holders.h"
 #include "undo/undo.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -120,6 +121,7 @@ typedef struct LinkWalk
 	TransactionId newer_xid;	/* who replaced this version */
 	CommandId	newer_cid;
 	uint32		seq;			/* number among those with links, or 0 */
+	bool		keys;			/* a version passed over has changed a key */
 	int			cur;			/* space[] in use, or -1 */
 	RowImage	space[2];
 	UndoRecord	rec;
@@ -185,6 +187,7 @@ go_to(LinkWalk *w, const InplaceTupleHeaderData *hdr, const char *delta,
 					  InplaceMaxTupleSize - SizeOfInplaceTupleHeader);
 	if (len < 0)
 		return false;			/* invariant 4 */
+	w->keys |= (w->hdr.t_infomask & IP_KEYS_UPDATED) != 0;
 	w->hdr = *hdr;
 	w->cur = next;
 	w->image = &w->space[next].hdr;
@@ -225,7 +228,7 @@ walk_to_links(LinkWalk *w, LinkEffort effort)
 		if (effort == LINK_IF_SEVERAL && steps == 0 && w->rec.old.t_xid != xid)
 			return -1;
 		if (!go_to(w, &w->rec.old, w->rec.payload, w->rec.payload_len,
-				   w->rec.hdr.ur_xid, w->rec.hdr.ur_cid))
+				   w->rec.replaced.xid, w->rec.replaced.cid))
 			break;
 		steps++;
 	}
@@ -254,16 +257,18 @@ follow_links(LinkWalk *w, uint32 seq)
 			if (!fetch(w, &hdr) || w->rec.hdr.ur_type != UNDO_LINK)
 				return false;
 			delta = UndoGetLink(&w->rec, &link, &len);
-			if (link.ul_seq != w->seq || link.ul_level > UNDO_LINK_MAX_LEVEL)
+			if (link.ul_seq != w->seq ||
+				UndoLinkLevel(&link) > UNDO_LINK_MAX_LEVEL)
 				return false;
-			if (UndoLinkSpan(link.ul_level) <= w->seq - seq)
+			if (UndoLinkSpan(UndoLinkLevel(&link)) <= w->seq - seq)
 				break;
 			hdr = w->rec.old;
 		}
 		if (!go_to(w, &link.ul_hdr, delta, len, link.ul_newer_xid,
 				   link.ul_newer_cid))
 			return false;
-		w->seq -= UndoLinkSpan(link.ul_level);
+		w->keys |= (link.ul_level & UNDO_LINK_KEYS) != 0;
+		w->seq -= UndoLinkSpan(UndoLinkLevel(&link));
 	}
 	return true;
 }
@@ -288,7 +293,7 @@ add_link(LinkWalk *w, const InplaceTupleHeaderData *base,
 		return false;
 
 	link.ul_seq = seq;
-	link.ul_level = level;
+	link.ul_level = level | (w->keys ? UNDO_LINK_KEYS : 0);
 	link.ul_newer_xid = w->newer_xid;
 	link.ul_newer_cid = w->newer_cid;
 	link.ul_hdr = w->hdr;
@@ -346,6 +351,9 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 
 	if (effort == LINK_NONE)
 		return;
+	if (effort == LINK_IF_FAR && UndoHoldersAny() &&
+		UndoSqueeze(rel, block, off, tup, len, base))
+		return;
 	if (w == NULL)
 		w = MemoryContextAlloc(TopMemoryContext, sizeof(LinkWalk));
 	w->rel = rel;
@@ -358,6 +366,7 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 	w->newer_xid = InvalidTransactionId;
 	w->newer_cid = InvalidCommandId;
 	w->cur = -1;
+	w->keys = false;
 	w->undo_len = 0;
 	w->nlinks = 0;
 

@@ -168,6 +168,17 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 		rec->old.t_infomask |= newer->t_infomask & IP_STALE;
 
 	p += oldlen;
+	rec->replaced.xid = rec->hdr.ur_xid;
+	rec->replaced.cid = rec->hdr.ur_cid;
+	if (rec->hdr.ur_flags & UR_SQUEEZED)
+	{
+		if (rec->hdr.ur_type != UNDO_UPDATE ||
+			rec->hdr.ur_len < SizeOfUndoRecordHeader + oldlen + sizeof(UndoReplaced))
+			return false;
+		memcpy(&rec->replaced, p, sizeof(UndoReplaced));
+		p += sizeof(UndoReplaced);
+		oldlen += sizeof(UndoReplaced);
+	}
 	rec->payload_len = rec->hdr.ur_len - SizeOfUndoRecordHeader - oldlen;
 	memcpy(rec->data, p, rec->payload_len);
 	rec->payload = rec->data;

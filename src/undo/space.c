@@ -68,6 +68,7 @@
 #include "undo/space.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
+#include "wal/wal.h"
 
 #define InvalidExtent PG_UINT32_MAX
 
@@ -1142,6 +1143,31 @@ UndoStandbysKnow(Relation rel, TransactionId xid)
 	return TransactionIdIsValid(discarded) &&
 		TransactionIdPrecedesOrEquals(xid, discarded) &&
 		RelFileLocatorEquals(sp->locator, RelLocator(undorel));
+}
+
+/*
+ * A discard record has told standbys of xid.
+ */
+void
+UndoNoteDiscarded(UndoSpace *sp, TransactionId xid)
+{
+	uint32		old = pg_atomic_read_u32(&sp->discarded_xid);
+
+	while (!TransactionIdIsValid(old) || TransactionIdPrecedes(old, xid))
+		if (pg_atomic_compare_exchange_u32(&sp->discarded_xid, &old, xid))
+			break;
+}
+
+void
+UndoTellStandbys(Relation rel, TransactionId xid)
+{
+	if (!TransactionIdIsNormal(xid) || UndoStandbysKnow(rel, xid))
+		return;
+	inplace_log_discard(MyDatabaseId, xid);
+	/* a space with undo in it keeps its slot */
+	if (RelFileLocatorEquals(my_spaces[UNDO_LOGGED]->locator,
+							 RelLocator(UndoRelGet(UNDO_LOGGED, false))))
+		UndoNoteDiscarded(my_spaces[UNDO_LOGGED], xid);
 }
 
 int64

@@ -132,6 +132,7 @@ extern UndoExtent *UndoExtentAt(UndoSpace *sp, uint32 n);
 extern uint32 UndoSpaceCut(UndoSpace *sp, uint32 keep);
 extern void UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep);
 extern void UndoExtentAdvanceXid(UndoExtent *ext, TransactionId xid);
+extern void UndoNoteDiscarded(UndoSpace *sp, TransactionId xid);
 
 static inline BlockNumber
 UndoExtentStart(uint32 n)

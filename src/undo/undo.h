@@ -52,7 +52,9 @@ typedef enum UndoRecordType
 #define UR_TAG_ZERO			0x04	/* ... whose tag was 0 */
 #define UR_TAG_SAME			0x08	/* ... whose tag was the newer one's */
 #define UR_FROZEN			0x10	/* ... which was frozen */
-#define UR_VALID_BITS		0x1F
+#define UR_SQUEEZED			0x20	/* versions in between have been dropped:
+									 * payload starts with UndoReplaced */
+#define UR_VALID_BITS		0x3F
 
 typedef struct UndoRecordHeader
 {
@@ -68,6 +70,16 @@ typedef struct UndoRecordHeader
 } pg_attribute_packed() UndoRecordHeader;
 
 #define SizeOfUndoRecordHeader	sizeof(UndoRecordHeader)	/* 30 */
+
+/*
+ * Who replaced the old version, and in which command, if that is not who made
+ * the newer one; see squeeze.c.
+ */
+typedef struct UndoReplaced
+{
+	TransactionId xid;
+	CommandId	cid;
+} UndoReplaced;
 
 /*
  * After the header: the old tuple header (15 bytes), or with
@@ -90,7 +102,8 @@ typedef struct UndoRecord
 {
 	UndoRecordHeader hdr;
 	InplaceTupleHeaderData old; /* completed */
-	const char *payload;		/* what follows the old header */
+	UndoReplaced replaced;		/* who replaced the old version */
+	const char *payload;		/* what follows the old header (and that) */
 	Size		payload_len;
 	char		data[BLCKSZ];
 } UndoRecord;
@@ -104,7 +117,9 @@ typedef struct UndoLink
 {
 	uint32		ul_seq;			/* number of the version with this link among
 								 * those of the row that have links, from 1 */
-	uint8		ul_level;		/* leads to that with ul_seq less 4^ul_level */
+	uint8		ul_level;		/* leads to that with ul_seq less 4^ul_level;
+								 * UNDO_LINK_KEYS: a key may have changed in
+								 * between */
 	TransactionId ul_newer_xid; /* who replaced the version it leads to */
 	CommandId	ul_newer_cid;	/* and in which command */
 	InplaceTupleHeaderData ul_hdr;	/* header of the version it leads to */
@@ -112,6 +127,8 @@ typedef struct UndoLink
 
 #define SizeOfUndoLink			sizeof(UndoLink)	/* 28 */
 #define UNDO_LINK_MAX_LEVEL		15
+#define UNDO_LINK_KEYS			0x80
+#define UndoLinkLevel(link)		((link)->ul_level & ~UNDO_LINK_KEYS)
 #define UndoLinkSpan(level)		((uint32) 1 << (2 * (level)))
 
 #define UNDO_MAX_RECORD \
@@ -265,6 +282,12 @@ extern Buffer UndoReadBuffer(Relation rel, UndoPtr ptr, bool missing_ok);
  */
 extern bool UndoStandbysKnow(Relation rel, TransactionId xid);
 
+/*
+ * Before versions that are older than xid's are dropped: writes such a record
+ * if need be.
+ */
+extern void UndoTellStandbys(Relation rel, TransactionId xid);
+
 /* bytes now allocated (file size) and in use by extents, of this database */
 extern int64 UndoSizeBytes(void);
 
@@ -280,6 +303,17 @@ extern int64 UndoSizeBytes(void);
 extern void UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 						InplaceTupleHeader tup, Size len,
 						const InplaceTupleHeaderData *newer,
+						InplaceTupleHeader base);
+
+/*
+ * squeeze.c: dropping versions that no snapshot can see.
+ *
+ * In the place of UndoLinkPut: makes base lead to the versions that are
+ * needed and to no others, if that is worth it.  False if there is reason to put
+ * links instead.
+ */
+extern bool UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
+						InplaceTupleHeader tup, Size len,
 						InplaceTupleHeader base);
 
 /* worker.c */

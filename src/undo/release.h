@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * release.h
+ *	  Which extents in the middle of undo nobody is led to any more; see
+ *	  release.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_RELEASE_H
+#define INPLACE_RELEASE_H
+
+#include "undo/space.h"
+
+typedef struct UndoReleaseJob
+{
+	UndoKind	kind;
+	UndoSpace  *space;
+	uint32		nextents;		/* those beyond are not looked at */
+	Relation	undorel;
+	TransactionId horizon;
+
+	/* the inplace table with that storage, or NULL; stays open */
+	Relation	(*open) (Oid spc, Oid relnumber, void *arg);
+	void	   *arg;
+} UndoReleaseJob;
+
+/*
+ * Set the bits of those extents in releasable, which is zeroed and has a bit
+ * for each of job->nextents.
+ */
+extern void UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable);
+
+#endif							/* INPLACE_RELEASE_H */
