@@ -388,8 +388,8 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		if (delstate->bottomup && nvisited > 0)
 		{
 			/*
-			 * Every block outside the run of neighbours has to be worth
-			 * more: be content with half as much from here on.
+			 * Every block outside the run of neighbours has to be worth more:
+			 * be content with half as much from here on.
 			 */
 			if (nvisited >= neighbours && !taking)
 				target /= 2;

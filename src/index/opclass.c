@@ -551,15 +551,18 @@ inplace_mirror_opclasses(PG_FUNCTION_ARGS)
 	table_close(pg_opclass, AccessShareLock);
 
 	foreach(lc, mirrors)
+	{
 		if (is_mirror(lfirst_oid(lc), am) &&
 			!OidIsValid(inplace_original_of_opclass(lfirst_oid(lc))))
 			drop_mirror(lfirst_oid(lc));
+	}
 	foreach(lc, originals)
-		if (SearchSysCacheExists1(CLAOID, ObjectIdGetDatum(lfirst_oid(lc))))
-		{
-			inplace_mirror_of_opclass(lfirst_oid(lc));
-			created++;
-		}
+	{
+		if (!SearchSysCacheExists1(CLAOID, ObjectIdGetDatum(lfirst_oid(lc))))
+			continue;
+		inplace_mirror_of_opclass(lfirst_oid(lc));
+		created++;
+	}
 	PG_RETURN_INT32(created);
 }
 

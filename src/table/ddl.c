@@ -239,10 +239,10 @@ inplace_estimate_size(Relation rel, int32 *attr_widths, BlockNumber *pages,
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 
 	/*
-	 * A table that was never vacuumed or analyzed counts as ten pages if it is
-	 * smaller.  That is a guess at what it will become, not a measure of what
-	 * is in it; rows as long as heap's make it the same guess, so that new
-	 * tables get the plans that they get with heap.
+	 * A table that was never vacuumed or analyzed counts as ten pages if it
+	 * is smaller.  That is a guess at what it will become, not a measure of
+	 * what is in it; rows as long as heap's make it the same guess, so that
+	 * new tables get the plans that they get with heap.
 	 */
 	if (rel->rd_rel->reltuples < 0 && nblocks < 10)
 		overhead = MAXALIGN(SizeofHeapTupleHeader) + sizeof(ItemIdData);

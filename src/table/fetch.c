@@ -376,8 +376,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	*call_again = false;
 
 	/*
-	 * A deferred unique check comes with the TID of its trigger event, and goes
-	 * on to use it with the index, which knows clean ones only.
+	 * A deferred unique check comes with the TID of its trigger event, and
+	 * goes on to use it with the index, which knows clean ones only.
 	 */
 	TidClean(tid, tid);
 

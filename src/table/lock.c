@@ -325,8 +325,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	}
 
 	/*
-	 * On the way along a chain of versions what was changed by ourselves later
-	 * than this command is reported as such, not as invisible.
+	 * On the way along a chain of versions what was changed by ourselves
+	 * later than this command is reported as such, not as invisible.
 	 */
 	if (result == TM_Invisible && tmfd->traversed)
 		result = (rc.status == XID_CURRENT) ? TM_SelfModified : TM_Deleted;

@@ -413,6 +413,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	}
 	rc->locked = inplace_get_lockers(rel, tup, blk, off, &rc->lockers);
 	rc->base = rc->lockers.base;
+
 	/*
 	 * Undo records say which versions are known to be committed, so that
 	 * nobody has to ask for an xid that the commit log no longer has.
@@ -462,10 +463,11 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 				tmfd->ctid = target->tid;
 				return TM_Updated;
 			}
+
 			/*
-			 * Wait for lockers in the way, too, before looking again: heap has
-			 * all of them in one multixact, and who comes first in the queue
-			 * stays there for all of them.
+			 * Wait for lockers in the way, too, before looking again: heap
+			 * has all of them in one multixact, and who comes first in the
+			 * queue stays there for all of them.
 			 */
 			if (lockers_conflict(rc, mode))
 				rc->wait_locker = rc->wait_xid;

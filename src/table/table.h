@@ -320,6 +320,7 @@ extern void inplace_insert_raw(Relation rel, InplaceTupleHeader tup, Size len,
 							   int options,
 							   struct BulkInsertStateData *bistate,
 							   ItemPointer tid);
+
 /*
  * For rewrites: push the version "newer" on top of the row at tid, as a
  * committed transaction's in-place change (an UNDO_UPDATE record by
@@ -368,6 +369,7 @@ extern InplaceTupleHeader inplace_toast_insert_or_update(Relation rel,
  */
 extern void inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 										  InplaceTupleHeader kept, bool unused);
+
 /*
  * Delete the external values of a row that is gone.
  */

@@ -354,6 +354,7 @@ extern Size inplace_attr_end(Form_pg_attribute att, InplaceTupleHeader tup,
 
 /* length of the tuple in an item of itemlen bytes, without its padding */
 extern Size inplace_tuple_len(const InplaceTupleHeaderData *tup, Size itemlen);
+
 /* mark (and zero) the bytes from len to itemlen as unused */
 extern void inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen);
 

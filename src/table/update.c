@@ -58,7 +58,8 @@ typedef struct UpdateState
 	bool		index_changed;	/* ... that cannot take it in place */
 	bool		summary_changed;
 	TakingIndexes *taking;		/* indexes that can take it, or NULL */
-	bool		stale;			/* a key of theirs changed: the old entry stays */
+	bool		stale;			/* a key of theirs changed: the old entry
+								 * stays */
 	bool		verified;		/* with the row as in verified_hdr, */
 	bool		apart;			/* ... the new keys may stand beside the old */
 	InplaceTupleHeaderData verified_hdr;
@@ -480,8 +481,8 @@ finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
 
 		/*
 		 * Where the row was locked first (ON CONFLICT DO UPDATE, BEFORE ROW
-		 * triggers) heap's new row still has the lock in xmax, and people tell
-		 * the two outcomes of an upsert by RETURNING xmax = 0.
+		 * triggers) heap's new row still has the lock in xmax, and people
+		 * tell the two outcomes of an upsert by RETURNING xmax = 0.
 		 */
 		is->xmax = us->target.tag != 0 ? us->xid : InvalidTransactionId;
 		is->cmin = us->cid;

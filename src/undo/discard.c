@@ -492,8 +492,8 @@ static bool
 ExtentScanCatch(DiscardState *ds, uint32 n)
 {
 	MemoryContext oldcontext = CurrentMemoryContext;
-	bool		volatile ok = true;
-	bool		volatile failed = false;
+	volatile bool ok = true;
+	volatile bool failed = false;
 
 	PG_TRY();
 	{
@@ -565,7 +565,7 @@ FindReleasable(DiscardState *ds)
 		ds->kind, ds->space, ds->space->nextents, ds->undorel, ds->horizon,
 		TargetGet, ds
 	};
-	bool		volatile failed = false;
+	volatile bool failed = false;
 
 	ds->nreleasable = 0;
 	if (!UndoHoldersAny() || GetCurrentTimestamp() < retry)

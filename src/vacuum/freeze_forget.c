@@ -81,8 +81,10 @@ look_for_dropped(void)
 	ListCell   *lc;
 
 	foreach(lc, dropped)
+	{
 		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(lfirst_oid(lc))))
 			dropped = foreach_delete_current(dropped, lc);
+	}
 }
 
 static void

@@ -504,8 +504,8 @@ redo_update(XLogReaderState *record)
 
 		memcpy(&hdr, data + 2, SizeOfInplaceTupleHeader);
 		inplace_redo_apply_update(record, page, w & INPLACE_OFFSET_MASK, &hdr,
-					 data + 2 + SizeOfInplaceTupleHeader,
-					 len - 2 - SizeOfInplaceTupleHeader);
+								  data + 2 + SizeOfInplaceTupleHeader,
+								  len - 2 - SizeOfInplaceTupleHeader);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
 			PageClearAllVisible(page);
 		finish_page(record, buffer);

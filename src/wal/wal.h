@@ -37,14 +37,15 @@
 #define XLOG_IP_UNDO_DISCARD	0xB0
 #define XLOG_IP_HEADER			0xC0	/* a row's header set, nothing else */
 #define XLOG_IP_PUSH			0xD0	/* raw version pushed by a rewrite */
-#define XLOG_IP_UNDO			0xE0	/* undo alone, of a table without WAL or
-									 * to refer to its page (log.c); block 0
-									 * is the undo page */
+#define XLOG_IP_UNDO			0xE0	/* undo alone, of a table without WAL
+										 * or to refer to its page (log.c);
+										 * block 0 is the undo page */
 #define XLOG_IP_LOGICAL			0xF0	/* for logical decoding only */
 
 /* block references to the visibility map's pages, if bits are cleared */
 #define WAL_BLOCK_MAP			3	/* those of block 0 */
-#define WAL_BLOCK_MAP_OLD		4	/* MOVE: those of block 2, if on another page */
+#define WAL_BLOCK_MAP_OLD		4	/* MOVE: those of block 2, if on another
+									 * page */
 
 /*
  * Main data of INSERT, MULTI_INSERT, UPDATE, DELETE, MOVE, LOCK, HEADER,
@@ -54,7 +55,8 @@
 #define XLIP_CLEAR_VISIBLE		0x01	/* clear the map bits of block 0 */
 #define XLIP_CLEAR_VISIBLE_OLD	0x02	/* MOVE: of block 2 */
 #define XLIP_CLEAR_FROZEN		0x04	/* LOCK, HEADER: clear all-frozen only */
-#define XLIP_LOGICAL			0x08	/* what follows is for logical decoding */
+#define XLIP_LOGICAL			0x08	/* what follows is for logical
+										 * decoding */
 
 /*
  * With XLIP_LOGICAL (INSERT, MULTI_INSERT, UPDATE, DELETE, MOVE) main data go
@@ -66,8 +68,8 @@
 #define XLIP_LOGICAL_OLD		0x02	/* the whole old row */
 #define XLIP_LOGICAL_KEY		0x04	/* its key columns, others null */
 #define XLIP_LOGICAL_SPECULATIVE 0x08	/* INSERT: an XLOG_IP_LOGICAL follows */
-#define XLIP_LOGICAL_MORE		0x10	/* MULTI_INSERT: of several records, not
-										 * the last */
+#define XLIP_LOGICAL_MORE		0x10	/* MULTI_INSERT: of several records,
+										 * not the last */
 
 /* XLOG_IP_LOGICAL: the end of a speculative insertion.  No block. */
 typedef struct xl_ip_logical
@@ -281,6 +283,7 @@ extern void inplace_log_multi_insert(Relation rel, Buffer buffer,
 									 const OffsetNumber *offs, int n,
 									 bool init_page, bool clear, char *scratch,
 									 const LogicalChange *lc);
+
 /* room for the scratch buffer of the function above */
 #define MULTI_INSERT_SCRATCH (2 * BLCKSZ)
 
@@ -358,6 +361,7 @@ extern void inplace_log_delete(Relation rel, Buffer buffer, const char *data,
 							   Size len, bool clear, UndoInsert *ui,
 							   const char *undo /* NULL if compact */,
 							   Size undo_len, const LogicalChange *lc);
+
 /* info is XLOG_IP_RESTORE or XLOG_IP_PUSH */
 extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,
 								OffsetNumber off, InplaceTupleHeader tup,
@@ -368,6 +372,7 @@ extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 							 bool init_page, uint8 clear, UndoInsert *ui,
 							 const char *undo, Size undo_len,
 							 const LogicalChange *lc);
+
 /* compact and compact_len, or the header and forward delta, as in the above */
 extern void inplace_log_update(Relation rel, Buffer buffer, const char *data,
 							   Size len, bool clear, UndoInsert *ui,
