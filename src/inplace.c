@@ -472,6 +472,34 @@ CallAlterTable(UtilityArgs *u)
 }
 
 static void
+RunUtility(UtilityArgs *u)
+{
+	Node	   *stmt = u->pstmt->utilityStmt;
+	Oid			dboid;
+	bool		forget;
+
+	if (IsA(stmt, ConstraintsSetStmt))
+		CallConstraintsSet(u);
+	else if (OidIsValid(dboid = StatementDatabase(stmt, &forget)))
+		CallDatabaseStatement(u, dboid, forget);
+	else if (IsVacuumFullDatabase(stmt) && IsTransactionState() &&
+			 OidIsValid(UndoRelid(UNDO_LOGGED)))
+		CallVacuumFull(u);
+	else if (IsA(stmt, IndexStmt))
+		CallCreateIndex(u);
+	else if (IsA(stmt, AlterTableStmt))
+		CallAlterTable(u);
+	else if (IsMereExplain(stmt))
+		CallExplain(u);
+	else if (IsA(stmt, CreateOpClassStmt) &&
+			 inplace_restore_mirror((CreateOpClassStmt *) stmt))
+		return;
+	else
+		CallUtility(u);
+	inplace_drop_orphaned_mirrors();
+}
+
+static void
 InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 					  bool readOnlyTree, ProcessUtilityContext context,
 					  ParamListInfo params, QueryEnvironment *queryEnv,
@@ -480,39 +508,23 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 	UtilityArgs u = {
 		pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 	};
-	Node	   *stmt = pstmt->utilityStmt;
-	Oid			dboid;
-	bool		forget;
-	bool		entered;
 
-	RefuseRenameOfUndo(stmt);
-	entered = UndoHoldBeforeUtility(stmt);
-
-	if (IsA(stmt, ConstraintsSetStmt))
-		CallConstraintsSet(&u);
-	else if (OidIsValid(dboid = StatementDatabase(stmt, &forget)))
-		CallDatabaseStatement(&u, dboid, forget);
-	else if (IsVacuumFullDatabase(stmt) && IsTransactionState() &&
-			 OidIsValid(UndoRelid(UNDO_LOGGED)))
-		CallVacuumFull(&u);
-	else if (IsA(stmt, IndexStmt))
-		CallCreateIndex(&u);
-	else if (IsA(stmt, AlterTableStmt))
-		CallAlterTable(&u);
-	else if (IsMereExplain(stmt))
-		CallExplain(&u);
-	else if (IsA(stmt, CreateOpClassStmt) &&
-			 inplace_restore_mirror((CreateOpClassStmt *) stmt))
+	RefuseRenameOfUndo(pstmt->utilityStmt);
+	if (!UndoHoldBeforeUtility(pstmt->utilityStmt))
 	{
-		if (entered)
-			UndoHoldResume();
+		RunUtility(&u);
 		return;
 	}
-	else
-		CallUtility(&u);
-	inplace_drop_orphaned_mirrors();
-	if (entered)
+	/* an error may end a subtransaction only */
+	PG_TRY();
+	{
+		RunUtility(&u);
+	}
+	PG_FINALLY();
+	{
 		UndoHoldResume();
+	}
+	PG_END_TRY();
 }
 
 /* ---------------- loading ---------------- */

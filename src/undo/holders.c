@@ -212,7 +212,8 @@ UndoHoldBeforeUtility(Node *stmt)
 
 /*
  * For the time in which other snapshots are used.  (If that ends with an error
- * UndoHoldResume need not be called.)
+ * UndoHoldResume need not be called: the rest of the session then publishes
+ * nothing until a transaction is rolled back.)
  */
 void
 UndoHoldSuspend(void)

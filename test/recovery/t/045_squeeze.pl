@@ -143,6 +143,8 @@ sub let_go
 
 my $row = q{SELECT n, xmin, xmax <> 0, v FROM t WHERE id = 1};
 my $first = psql_session($node);
+# a statement that fails in a subtransaction does not keep it from being known
+$first->query(q{DO $$ BEGIN CREATE TABLE t (a int); EXCEPTION WHEN duplicate_table THEN NULL; END $$});
 $first->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
 my $saw = $first->query('SELECT n, xmin, v FROM t WHERE id = 1');
 $node->safe_psql('postgres', "UPDATE t SET v = 'after' WHERE id = 1");
