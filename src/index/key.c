@@ -149,6 +149,9 @@ has_foreign_code(Node *node, void *context)
 		default:
 			return true;
 	}
+	/* dictionaries have code of their own */
+	if (exprType(node) == REGCONFIGOID || exprType(node) == REGDICTIONARYOID)
+		return true;
 	return !type_is_builtin(exprType(node)) ||
 		check_functions_in_node(node, foreign, NULL) ||
 		expression_tree_walker(node, has_foreign_code, context);

@@ -234,6 +234,12 @@ SELECT n, f, a FROM n WHERE n > 0 ORDER BY n;
 SELECT * FROM inplace.check('n');
 RESET enable_seqscan;
 
+-- A text search configuration has code of its own: the row moves.
+CREATE TABLE ck.ts (id int PRIMARY KEY, v text);
+CREATE INDEX ON ck.ts ((length(to_tsvector('english', v))));
+INSERT INTO ck.ts VALUES (1, 'one');
+UPDATE ck.ts SET v = 'cats dogs' RETURNING ctid;
+
 -- Random changes, with aborts and VACUUM.
 SELECT setseed(0.125);
 \set ECHO none
