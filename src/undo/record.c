@@ -242,6 +242,8 @@ make_bare_record(Relation rel, UndoPtr ptr, BlockNumber block,
 	rec->hdr.ur_rel = LocatorRel(RelLocator(rel));
 	rec->hdr.ur_block = block;
 	rec->hdr.ur_off = off;
+	rec->replaced.xid = rec->hdr.ur_xid;
+	rec->replaced.cid = rec->hdr.ur_cid;
 
 	memset(old, 0, SizeOfInplaceTupleHeader);
 	old->t_xid = BarePtrXid(ptr);

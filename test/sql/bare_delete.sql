@@ -91,5 +91,10 @@ UPDATE bare_part SET k = 2 WHERE v = 2;
 SELECT tableoid::regclass, * FROM bare_part ORDER BY v;
 SELECT * FROM inplace.check('bare_part_1');
 DROP TABLE bare_part, bare_unlogged, bare_temp;
+-- RETURNING has the deleter in xmax
+CREATE TABLE bare_returning (a int) USING inplace;
+INSERT INTO bare_returning VALUES (1), (2);
+DELETE FROM bare_returning RETURNING a, xmin <> pg_current_xact_id()::xid AS xmin_ok, xmax = pg_current_xact_id()::xid AS xmax_ok;
+DROP TABLE bare_returning;
 DROP VIEW bare_items;
 DROP TABLE bare;

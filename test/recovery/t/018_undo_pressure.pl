@@ -14,6 +14,7 @@ my $node = new_node('pressure', conf => q{
 shared_buffers = '8MB'
 inplace.undo_worker_delay = 50
 wal_consistency_checking = ''
+inplace.squeeze_undo = off
 });
 $node->start;
 $node->safe_psql('postgres', q{
