@@ -124,9 +124,14 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 
 			case ROW_UPDATE_IN_PROGRESS:
 				ours = TransactionIdIsCurrentTransactionId(tup->t_xid);
-				/* FALLTHROUGH */
-			case ROW_ABORTED_CHANGE:
 				scan->vis[n++] = ours ? off : off | SCAN_UNDO;
+				break;
+
+			case ROW_ABORTED_CHANGE:
+				/* a mark stays when the version before is restored */
+				if (tup->t_infomask & IP_STALE)
+					scan->dead++;
+				scan->vis[n++] = off | SCAN_UNDO;
 				break;
 
 			case ROW_DELETE_IN_PROGRESS:

@@ -54,10 +54,15 @@ cmp_ok($inplace, '<=', $heap, "delete: at most heap's WAL");
 note "delete: heap $heap, inplace $inplace";
 my $from = one($node, 'SELECT pg_current_wal_insert_lsn()');
 # (The first of two may begin an undo page, and then refers to it.)
-$node->safe_psql('postgres', 'DELETE FROM wal_inplace WHERE id IN (1499, 1500)');
+$node->safe_psql('postgres', 'UPDATE wal_inplace SET small = -1 WHERE id IN (1499, 1500)');
 like(one($node, qq{SELECT description FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
-	WHERE resource_manager = 'inplace' AND record_type = 'DELETE' ORDER BY start_lsn DESC LIMIT 1}),
+	WHERE resource_manager = 'inplace' AND record_type = 'UPDATE' ORDER BY start_lsn DESC LIMIT 1}),
 	qr/undo rel: \d+, blk: \d+, offset: \d+/, 'the description names the undo page');
+$from = one($node, 'SELECT pg_current_wal_insert_lsn()');
+$node->safe_psql('postgres', 'DELETE FROM wal_inplace WHERE id = 1500');
+like(one($node, qq{SELECT description FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
+	WHERE resource_manager = 'inplace' AND record_type = 'DELETE'}),
+	qr/without undo/, 'a delete has none');
 
 # ---- checkpoints as fast as they come, then a crash
 system_or_bail('pgbench', '-i', '-q', '-s', '1', '-h', $node->host, '-p', $node->port, 'postgres');
