@@ -54,6 +54,7 @@ int			inplace_undo_extents = 262144;
 int			inplace_undo_limit = 0;
 int			inplace_executor_depth = 0;
 CmdType		inplace_executor_operation = CMD_UNKNOWN;
+EState	   *inplace_executor_estate = NULL;
 bool		inplace_firing_deferred = false;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
@@ -108,8 +109,10 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	int			save_depth = inplace_executor_depth;
 	CmdType		save_operation = inplace_executor_operation;
+	EState	   *save_estate = inplace_executor_estate;
 
 	inplace_executor_depth++;
+	inplace_executor_estate = queryDesc->estate;
 	inplace_executor_operation = queryDesc->operation;
 	UndoHoldPublish();
 	PG_TRY();
@@ -123,6 +126,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	{
 		inplace_executor_depth = save_depth;
 		inplace_executor_operation = save_operation;
+		inplace_executor_estate = save_estate;
 	}
 	PG_END_TRY();
 }
@@ -132,8 +136,10 @@ InplaceExecutorFinish(QueryDesc *queryDesc)
 {
 	int			save_depth = inplace_executor_depth;
 	CmdType		save_operation = inplace_executor_operation;
+	EState	   *save_estate = inplace_executor_estate;
 
 	inplace_executor_depth++;
+	inplace_executor_estate = queryDesc->estate;
 	/* what is left to do is fire triggers */
 	inplace_executor_operation = CMD_UNKNOWN;
 	PG_TRY();
@@ -147,6 +153,7 @@ InplaceExecutorFinish(QueryDesc *queryDesc)
 	{
 		inplace_executor_depth = save_depth;
 		inplace_executor_operation = save_operation;
+		inplace_executor_estate = save_estate;
 	}
 	PG_END_TRY();
 }
@@ -161,6 +168,7 @@ InplaceXactCallback(XactEvent event, void *arg)
 	{
 		inplace_executor_depth = 0;
 		inplace_executor_operation = CMD_UNKNOWN;
+		inplace_executor_estate = NULL;
 		inplace_firing_deferred = false;
 	}
 }
@@ -200,9 +208,11 @@ static void
 CallConstraintsSet(UtilityArgs *u)
 {
 	int			save_depth = inplace_executor_depth;
+	EState	   *save_estate = inplace_executor_estate;
 	bool		save_firing = inplace_firing_deferred;
 
 	inplace_executor_depth = 0;
+	inplace_executor_estate = NULL;
 	inplace_firing_deferred = true;
 	PG_TRY();
 	{
@@ -211,6 +221,7 @@ CallConstraintsSet(UtilityArgs *u)
 	PG_FINALLY();
 	{
 		inplace_executor_depth = save_depth;
+		inplace_executor_estate = save_estate;
 		inplace_firing_deferred = save_firing;
 	}
 	PG_END_TRY();
@@ -413,42 +424,6 @@ CallCreateIndex(UtilityArgs *u)
 	CallUtility(&changed);
 }
 
-/* EXPLAIN of a query, which is not executed */
-static bool
-IsMereExplain(Node *stmt)
-{
-	ExplainStmt *explain = (ExplainStmt *) stmt;
-	bool		analyze = false;
-	ListCell   *lc;
-
-	if (!IsA(stmt, ExplainStmt) || !IsA(explain->query, Query) ||
-		((Query *) explain->query)->commandType == CMD_UTILITY)
-		return false;
-	foreach(lc, explain->options)
-	{
-		DefElem    *option = lfirst_node(DefElem, lc);
-
-		if (strcmp(option->defname, "analyze") == 0)
-			analyze = defGetBoolean(option);
-	}
-	return !analyze;
-}
-
-static void
-CallExplain(UtilityArgs *u)
-{
-	inplace_explaining = true;
-	PG_TRY();
-	{
-		CallUtility(u);
-	}
-	PG_FINALLY();
-	{
-		inplace_explaining = false;
-	}
-	PG_END_TRY();
-}
-
 static void
 CallAlterTable(UtilityArgs *u)
 {
@@ -489,8 +464,6 @@ RunUtility(UtilityArgs *u)
 		CallCreateIndex(u);
 	else if (IsA(stmt, AlterTableStmt))
 		CallAlterTable(u);
-	else if (IsMereExplain(stmt))
-		CallExplain(u);
 	else if (IsA(stmt, CreateOpClassStmt) &&
 			 inplace_restore_mirror((CreateOpClassStmt *) stmt))
 		return;

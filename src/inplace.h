@@ -48,6 +48,9 @@ extern int	inplace_executor_depth;
 /* command type of the innermost query in ExecutorRun, else CMD_UNKNOWN */
 extern CmdType inplace_executor_operation;
 
+/* state of the innermost query in ExecutorRun or ExecutorFinish, else NULL */
+extern struct EState *inplace_executor_estate;
+
 /* inside SET CONSTRAINTS: deferred trigger events are being fired */
 extern bool inplace_firing_deferred;
 
@@ -59,7 +62,6 @@ extern bool inplace_firing_deferred;
 extern void InplaceRequirePreload(void);
 
 /* table/returning.c */
-extern bool inplace_explaining;
 extern void InplaceReturningInit(void);
 
 /* table/handler.c */

@@ -10,13 +10,16 @@
  * TIDs.  Indexes give clean ones.  The executor's may carry a version tag (see
  * tuple.h), which counts only for a fetch with SnapshotAny: that one asks for
  * a version, all others for what their snapshot sees of the row.
- * Slots get tagged TIDs from SnapshotAny fetches, clean ones from the rest.
+ * Slots get clean TIDs, for expressions of the query may read them (the row
+ * marks of a recheck), but for the slot of an old row from which trigger.c
+ * takes the TID of an event.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "index/index.h"
+#include "nodes/execnodes.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -492,6 +495,38 @@ fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 								 SnapshotAny, version);
 }
 
+/*
+ * Is this the slot of a result relation's old row, whose TID goes into the
+ * trigger event that is about to be queued?  Without a query (the apply worker
+ * has none) it may be.
+ */
+static bool
+is_trigger_slot(Relation rel, TupleTableSlot *slot)
+{
+	EState	   *estate = inplace_executor_estate;
+	List	   *lists[3];
+
+	if (rel->trigdesc == NULL ||
+		!(rel->trigdesc->trig_update_after_row ||
+		  rel->trigdesc->trig_delete_after_row))
+		return false;
+	if (estate == NULL)
+		return true;
+
+	lists[0] = estate->es_opened_result_relations;
+	lists[1] = estate->es_tuple_routing_result_relations;
+	lists[2] = estate->es_trig_target_relations;
+	for (int i = 0; i < lengthof(lists); i++)
+	{
+		ListCell   *lc;
+
+		foreach(lc, lists[i])
+			if (((ResultRelInfo *) lfirst(lc))->ri_TrigOldSlot == slot)
+				return true;
+	}
+	return false;
+}
+
 static bool
 inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						  TupleTableSlot *slot)
@@ -541,7 +576,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 			 * on to the index with it.
 			 */
 			TidSet(&vtid, blk, off);
-			if (version->info.tag != 0)
+			if (version->info.tag != 0 && is_trigger_slot(rel, slot))
 				TidSetTagged(&vtid, blk, off, version->info.tag);
 			inplace_store_tuple(slot, RelationGetRelid(rel), &vtid,
 								version->tuple, version->len, &version->info,

@@ -3,29 +3,27 @@
  * returning.c
  *	  The ctid that people see.
  *
- * TIDs in the executor may carry a version tag (tuple.h): those of rows that
- * were locked, and those of updated rows where AFTER ROW triggers will ask for
- * the version.  Such TIDs get to the user through RETURNING and through
- * SELECT ... FOR.  There each reference to the ctid of an inplace table is
- * wrapped in a function that takes the tag off.  This is done right before
- * planning, so that it shows in no view or rule; all other references to ctid
- * are of clean TIDs, and are left alone for the sake of TID scans.
+ * Slots with an updated row carry a version tag in their TID (tuple.h) where
+ * AFTER ROW triggers will ask for the version.  Such TIDs get to the user
+ * through RETURNING.  There each reference to the ctid of such a table is wrapped
+ * in a function that takes the tag off.  This is done right before planning, so
+ * that it shows in no view or rule; all other references to ctid are of clean
+ * TIDs, and are left alone for the sake of TID scans.
  *
- * Nor should it show in EXPLAIN.  The plan that a mere EXPLAIN makes is never
- * executed, so it goes without; that is the first one that is planned by the
- * statement, unless it is EXPLAIN EXECUTE, whose plan may be kept.  In plans
- * that are executed the function pretends to be an implicit cast, which is
- * shown as its argument where the expression stands in the plan, but not where a
- * node above refers to it.
+ * Nor does it show in EXPLAIN, which prints the target list of the ModifyTable
+ * node; what is executed are its lists of RETURNING.  When the executor has
+ * started, a node with a target list without the function takes the place of
+ * the planned one in the state.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "access/sysattr.h"
-#include "catalog/namespace.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type_d.h"
-#include "commands/defrem.h"
+#include "executor/executor.h"
 #include "fmgr.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -33,15 +31,14 @@
 #include "parser/parse_func.h"
 #include "parser/parsetree.h"
 #include "table/table.h"
-#include "utils/lsyscache.h"
-#include "utils/syscache.h"
-#include "catalog/pg_class.h"
 
 PG_FUNCTION_INFO_V1(inplace_row_tid);
 
-bool		inplace_explaining = false;
-
 static planner_hook_type prev_planner_hook = NULL;
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+/* the function, once this session has planned a query with it */
+static Oid	row_tid_oid = InvalidOid;
 
 Datum
 inplace_row_tid(PG_FUNCTION_ARGS)
@@ -53,24 +50,22 @@ inplace_row_tid(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(res);
 }
 
-/* may rows of this table come from an inplace table? */
+/* may an updated row of this table have a tag, for its triggers' sake? */
 static bool
-shows_inplace_rows(Oid relid)
+updates_are_tagged(Oid relid)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	bool		result = false;
+	Relation	rel = table_open(relid, NoLock);
+	bool		result;
 
-	if (HeapTupleIsValid(tuple))
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-
-		if (form->relkind == RELKIND_PARTITIONED_TABLE || form->relhassubclass)
-			result = true;
-		else
-			result = form->relam != InvalidOid &&
-				form->relam == get_table_am_oid("inplace", true);
-		ReleaseSysCache(tuple);
-	}
+	/* a partition may be of any access method and have triggers of its own */
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ||
+		rel->rd_rel->relhassubclass)
+		result = true;
+	else
+		result = rel->rd_rel->relkind == RELKIND_RELATION &&
+			RelationIsInplace(rel) && rel->trigdesc != NULL &&
+			rel->trigdesc->trig_update_after_row;
+	table_close(rel, NoLock);
 	return result;
 }
 
@@ -94,7 +89,7 @@ wrap_mutator(Node *node, WrapContext *cxt)
 			var->varlevelsup != 0 || var->vartype != TIDOID)
 			return node;
 		rte = rt_fetch(var->varno, cxt->query->rtable);
-		if (rte->rtekind != RTE_RELATION || !shows_inplace_rows(rte->relid))
+		if (rte->rtekind != RTE_RELATION || !updates_are_tagged(rte->relid))
 			return node;
 		if (!OidIsValid(cxt->funcid))
 		{
@@ -105,6 +100,7 @@ wrap_mutator(Node *node, WrapContext *cxt)
 										 1, argtypes, true);
 			if (!OidIsValid(cxt->funcid))
 				return node;
+			row_tid_oid = cxt->funcid;
 		}
 		return (Node *) makeFuncExpr(cxt->funcid, TIDOID, list_make1(copyObject(var)),
 									 InvalidOid, InvalidOid,
@@ -125,8 +121,6 @@ wrap_walker(Node *node, void *context)
 
 		if (query->returningList)
 			query->returningList = (List *) wrap_mutator((Node *) query->returningList, &cxt);
-		if (query->rowMarks)
-			query->targetList = (List *) wrap_mutator((Node *) query->targetList, &cxt);
 		return query_tree_walker(query, wrap_walker, context, 0);
 	}
 	return expression_tree_walker(node, wrap_walker, context);
@@ -136,17 +130,62 @@ static PlannedStmt *
 inplace_planner(Query *parse, const char *query_string, int cursorOptions,
 				ParamListInfo boundParams)
 {
-	bool		explained = inplace_explaining;
-
-	/* planning may run functions that plan something themselves */
-	inplace_explaining = false;
-	if (!explained &&
-		(parse->returningList || parse->rowMarks || parse->hasModifyingCTE ||
-		 parse->hasForUpdate))
+	if (parse->returningList || parse->hasModifyingCTE)
 		wrap_walker((Node *) parse, NULL);
 	if (prev_planner_hook)
 		return prev_planner_hook(parse, query_string, cursorOptions, boundParams);
 	return standard_planner(parse, query_string, cursorOptions, boundParams);
+}
+
+static Node *
+unwrap_mutator(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, FuncExpr) && ((FuncExpr *) node)->funcid == row_tid_oid &&
+		((FuncExpr *) node)->funcformat == COERCE_IMPLICIT_CAST)
+		return copyObject(linitial(((FuncExpr *) node)->args));
+	return expression_tree_mutator(node, unwrap_mutator, context);
+}
+
+static void
+show_unwrapped(PlanState *ps)
+{
+	ModifyTable *shown;
+
+	if (!IsA(ps, ModifyTableState) ||
+		((ModifyTable *) ps->plan)->returningLists == NIL)
+		return;
+	/* the plan itself may be a cached one, which others execute as well */
+	shown = palloc(sizeof(ModifyTable));
+	memcpy(shown, ps->plan, sizeof(ModifyTable));
+	shown->plan.targetlist = (List *)
+		unwrap_mutator((Node *) shown->plan.targetlist, NULL);
+	ps->plan = &shown->plan;
+}
+
+static void
+inplace_executor_start(QueryDesc *queryDesc, int eflags)
+{
+	EState	   *estate;
+	MemoryContext old;
+	ListCell   *lc;
+
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+
+	if (!OidIsValid(row_tid_oid) ||
+		!(queryDesc->plannedstmt->hasReturning ||
+		  queryDesc->plannedstmt->hasModifyingCTE))
+		return;
+	estate = queryDesc->estate;
+	old = MemoryContextSwitchTo(estate->es_query_cxt);
+	show_unwrapped(queryDesc->planstate);
+	foreach(lc, estate->es_auxmodifytables)
+		show_unwrapped((PlanState *) lfirst(lc));
+	MemoryContextSwitchTo(old);
 }
 
 void
@@ -154,4 +193,6 @@ InplaceReturningInit(void)
 {
 	prev_planner_hook = planner_hook;
 	planner_hook = inplace_planner;
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = inplace_executor_start;
 }

@@ -65,4 +65,24 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT ctid FROM rt_explain WHERE a = 1 ORDER BY ct
 EXPLAIN (VERBOSE, COSTS OFF) WITH u AS (UPDATE rt_explain SET b = 1 RETURNING ctid AS c) SELECT c FROM u;
 PREPARE rt_explain AS UPDATE rt_explain SET b = 1 RETURNING ctid, a;
 EXPLAIN (VERBOSE, COSTS OFF) EXECUTE rt_explain;
+-- (where AFTER triggers ask for versions, and where expressions refer to it, too)
+CREATE FUNCTION rt_after() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER after AFTER UPDATE ON rt_explain FOR EACH ROW EXECUTE FUNCTION rt_after();
+INSERT INTO rt_explain VALUES (1, 1);
+UPDATE rt_explain SET b = 2 RETURNING ctid;
+EXECUTE rt_explain;
+SELECT ctid = '(0,1)' FROM rt_explain FOR UPDATE;
+DO $$
+DECLARE s text; l text;
+BEGIN
+	FOREACH s IN ARRAY ARRAY['UPDATE rt_explain SET b = b RETURNING ctid = ''(0,1)'', ctid', 'EXECUTE rt_explain',
+		'WITH u AS (UPDATE rt_explain SET b = 1 RETURNING ctid AS c, ctid < ''(0,9)'') SELECT * FROM u ORDER BY c',
+		'SELECT ctid, ctid > ''(0,0)'' FROM rt_explain ORDER BY b FOR UPDATE'] LOOP
+		FOR l IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || s LOOP
+			CONTINUE WHEN l !~ 'Output';
+			RAISE NOTICE '%', l;
+		END LOOP;
+	END LOOP;
+END $$;
+DROP FUNCTION rt_after CASCADE;
 DROP TABLE rt_explain;
