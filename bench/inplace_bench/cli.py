@@ -70,7 +70,7 @@ def main() -> int:
             p.error(f"no workload '{n}'; there are: {' '.join(WORKLOADS)}")
     if a.against == "inplace":
         p.error("--against another method than inplace")
-    params = Params(a.scale or (2 if a.quick else 10), a.seconds or (4 if a.quick else 20), a.clients,
+    params = Params(a.scale or (2 if a.quick else 10), a.seconds or (3 if a.quick else 20), a.clients,
                     a.unit)
     rounds = a.rounds or (2 if a.quick else 5)
     for path in filter(None, (a.json, a.report)):
