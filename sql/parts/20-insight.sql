@@ -63,6 +63,21 @@ AS 'MODULE_PATHNAME', 'inplace_check';
 COMMENT ON FUNCTION inplace.check(regclass, boolean) IS
 'verifies pages, rows, undo links, visibility map, TOAST values and (if check_indexes) index agreement of an inplace table; a row for each finding, none if all is well; reads everything, locks out nothing but exclusive use; error if rel is not an inplace table';
 
+CREATE FUNCTION inplace.row_locks(
+    rel regclass,
+    OUT locked_row tid,
+    OUT locker xid,
+    OUT multi boolean,
+    OUT xids xid[],
+    OUT modes text[],
+    OUT pids integer[])
+RETURNS SETOF record
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'inplace_row_locks';
+
+COMMENT ON FUNCTION inplace.row_locks(regclass) IS
+'the rows of an inplace table that are locked, or being changed by other transactions, and by whom (what pgrowlocks shows of a heap table); reads the whole table; for those who may SELECT from it and members of pg_stat_scan_tables; error if rel is not an inplace table';
+
 -- What they show is not subject to the privileges on rows; page_items and
 -- versions moreover ask for SELECT on the table.
 REVOKE ALL ON FUNCTION inplace.page_items(regclass, bigint) FROM PUBLIC;
