@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * discard.c
- *	  Giving undo back: restoring aborted changes, making extents free, and
- *	  cutting off the end of the file.  Run by a database's undo worker.
+ *	  Giving undo back: restoring aborted changes and making extents free.
+ *	  Run by a database's undo worker, which then cuts off the end of the file
+ *	  (shrink.c).
  *
  * An extent is given back when
  *	  1. it is not owned by an open transaction,
@@ -28,6 +29,9 @@
  * prepared transaction has made; only when newest_xid has passed the horizon
  * is it certain that it is gone.
  *
+ * A tick restores for RESTORE_MS at most, and the next one goes on from there:
+ * a large rollback must not keep undo that nobody needs from being given back.
+ *
  * Locks: none on the relation being restored that anybody would have to wait
  * for: RowExclusiveLock is taken if it can be had at once and released
  * after a page of undo.
@@ -40,7 +44,6 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
-#include "catalog/storage.h"
 #include "storage/lmgr.h"
 #include "undo/holders.h"
 #include "undo/release.h"
@@ -49,11 +52,8 @@
 #include "utils/memutils.h"
 #include "wal/wal.h"
 
-/* between truncations while extents are being taken */
-#define TRUNCATE_INTERVAL_MS	2000
-
-/* extents below are never given up for lower ones */
-#define RETREAT_MIN				8
+/* how long a tick may restore aborted changes, about */
+#define RESTORE_MS				500
 
 /* after an extent could not be scanned because of an error */
 #define ERROR_RETRY_MS			60000
@@ -68,6 +68,7 @@ typedef struct DiscardState
 	UndoSpace  *space;
 	TransactionId horizon;
 	bool		burn;			/* an extent waits for an unused xid to pass */
+	bool		more;			/* there is something left to restore now */
 	uint8	   *releasable;		/* extents that nobody is led to, as bits, */
 	uint32		nreleasable;	/* ... and how many bits */
 
@@ -81,16 +82,6 @@ typedef struct DiscardState
 	uint64		restored;		/* since the last commit */
 } DiscardState;
 
-/* what the worker remembers of a space from tick to tick */
-typedef struct DiscardMemory
-{
-	bool		known;			/* last_taken is */
-	uint32		last_taken;
-	uint32		rate;			/* extents taken in a tick, decaying maximum */
-	int			quiet_ticks;	/* ticks in which none was taken */
-	TimestampTz last_truncate;
-} DiscardMemory;
-
 /* extents whose scan ended with an error */
 typedef struct BrokenExtent
 {
@@ -99,7 +90,7 @@ typedef struct BrokenExtent
 	TimestampTz retry;
 } BrokenExtent;
 
-static DiscardMemory memory[UNDO_SHARED_KINDS];
+static uint32 next_to_restore[UNDO_SHARED_KINDS];
 static BrokenExtent broken[MAX_BROKEN];
 static int	nbroken = 0;
 
@@ -379,6 +370,43 @@ TickRenew(DiscardState *ds)
 	return TickBegin(ds);
 }
 
+/*
+ * Do a part of the tick.  An error in it is logged, and must not keep the rest
+ * from being done.  Returns false if the tick has to end.
+ */
+static bool
+TickTry(DiscardState *ds, bool (*part) (DiscardState *ds, uint32 n), uint32 n,
+		bool *failed)
+{
+	MemoryContext oldcontext = CurrentMemoryContext;
+	volatile bool ok = true;
+	volatile bool caught = false;
+
+	PG_TRY();
+	{
+		ok = part(ds, n);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(oldcontext);
+		HOLD_INTERRUPTS();
+		EmitErrorReport();
+		AbortCurrentTransaction();
+		FlushErrorState();
+		RESUME_INTERRUPTS();
+		caught = true;
+	}
+	PG_END_TRY();
+
+	*failed = caught;
+	if (!caught)
+		return ok;
+	ds->target = NULL;
+	ds->target_valid = false;
+	ds->restored = 0;
+	return TickBegin(ds);
+}
+
 /* ---------------- scanning for aborted changes ---------------- */
 
 static bool
@@ -485,65 +513,65 @@ ExtentIsBroken(UndoKind kind, uint32 n)
 }
 
 /*
- * Scan an extent; an error is logged, and must not keep the other extents
- * from being given back.
+ * Scan an extent; after an error it is left alone for a while.  (With too many
+ * of them the worker gives up, and another one begins anew.)
  */
 static bool
 ExtentScanCatch(DiscardState *ds, uint32 n)
 {
-	MemoryContext oldcontext = CurrentMemoryContext;
-	volatile bool ok = true;
-	volatile bool failed = false;
+	bool		failed;
+	bool		ok;
 
-	PG_TRY();
+	if (nbroken >= MAX_BROKEN)
+		return ExtentScan(ds, n);
+
+	ok = TickTry(ds, ExtentScan, n, &failed);
+	if (failed)
 	{
-		ok = ExtentScan(ds, n);
+		broken[nbroken].kind = ds->kind;
+		broken[nbroken].number = n;
+		broken[nbroken].retry =
+			TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
+		nbroken++;
 	}
-	PG_CATCH();
-	{
-		if (nbroken >= MAX_BROKEN)
-			PG_RE_THROW();
-		MemoryContextSwitchTo(oldcontext);
-		HOLD_INTERRUPTS();
-		EmitErrorReport();
-		AbortCurrentTransaction();
-		FlushErrorState();
-		RESUME_INTERRUPTS();
-		failed = true;
-	}
-	PG_END_TRY();
+	return ok;
+}
 
-	if (!failed)
-		return ok;
+/*
+ * Can something be restored in extent n now?
+ */
+static bool
+ExtentWantsScan(DiscardState *ds, uint32 n)
+{
+	UndoExtent *ext = UndoExtentAt(ds->space, n);
+	uint32		state = pg_atomic_read_u32(&ext->state);
 
-	broken[nbroken].kind = ds->kind;
-	broken[nbroken].number = n;
-	broken[nbroken].retry =
-		TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
-	nbroken++;
-	ds->target = NULL;
-	ds->target_valid = false;
-	ds->restored = 0;
-	return TickBegin(ds);
+	if (!(state & EXT_NEEDS_SCAN) || !StateIsIdle(state))
+		return false;
+	if ((state & EXT_WAIT) && !(state & EXT_DIRTY) &&
+		!ExtentPastHorizon(ds, ext))
+		return false;
+	return nbroken == 0 || !ExtentIsBroken(ds->kind, n);
 }
 
 static bool
 RestoreExtents(DiscardState *ds)
 {
-	for (uint32 n = 0; n < ds->space->nextents; n++)
-	{
-		UndoExtent *ext = UndoExtentAt(ds->space, n);
-		uint32		state = pg_atomic_read_u32(&ext->state);
+	TimestampTz start = GetCurrentTimestamp();
+	uint32		nextents = ds->space->nextents;
+	uint32		first = next_to_restore[ds->kind] % nextents;
 
-		if (!(state & EXT_NEEDS_SCAN) || !StateIsIdle(state))
-			continue;
-		if ((state & EXT_WAIT) && !(state & EXT_DIRTY) &&
-			!ExtentPastHorizon(ds, ext))
-			continue;
-		if (nbroken > 0 && ExtentIsBroken(ds->kind, n))
+	for (uint32 i = 0; i < nextents && !ds->more; i++)
+	{
+		uint32		n = (first + i) % nextents;
+
+		if (!ExtentWantsScan(ds, n))
 			continue;
 		if (!ExtentScanCatch(ds, n))
 			return false;
+		next_to_restore[ds->kind] = n + 1;
+		ds->more = TimestampDifferenceExceeds(start, GetCurrentTimestamp(),
+											  RESTORE_MS);
 	}
 	TargetClose(ds);
 	return true;
@@ -551,53 +579,42 @@ RestoreExtents(DiscardState *ds)
 
 /* ---------------- extents that nobody is led to ---------------- */
 
+static bool
+MarkReleasable(DiscardState *ds, uint32 nextents)
+{
+	UndoReleaseJob job = {
+		ds->kind, ds->space, nextents, ds->undorel, ds->horizon, TargetGet, ds
+	};
+
+	ds->releasable = palloc0(nextents / 8 + 1);
+	UndoFindReleasable(&job, ds->releasable);
+	ds->nreleasable = nextents;
+	TargetClose(ds);
+	return true;
+}
+
 /*
- * Look for them.  Trouble with a table or its undo is logged, and does not keep
- * other extents from being given back; it is tried again after a while.
- * Returns false if the tick has to end.
+ * Look for them.  After trouble with a table or its undo it is tried again
+ * only after a while.  Returns false if the tick has to end.
  */
 static bool
 FindReleasable(DiscardState *ds)
 {
 	static TimestampTz retry = 0;
-	MemoryContext oldcontext = CurrentMemoryContext;
-	UndoReleaseJob job = {
-		ds->kind, ds->space, ds->space->nextents, ds->undorel, ds->horizon,
-		TargetGet, ds
-	};
-	volatile bool failed = false;
+	bool		failed;
+	bool		ok;
 
 	ds->nreleasable = 0;
 	if (!UndoHoldersAny() || GetCurrentTimestamp() < retry)
 		return true;
 	ds->past_horizon = false;
-	ds->releasable = palloc0(job.nextents / 8 + 1);
-	PG_TRY();
+	ok = TickTry(ds, MarkReleasable, ds->space->nextents, &failed);
+	if (failed)
 	{
-		UndoFindReleasable(&job, ds->releasable);
+		ds->nreleasable = 0;
+		retry = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
 	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(oldcontext);
-		HOLD_INTERRUPTS();
-		EmitErrorReport();
-		AbortCurrentTransaction();
-		FlushErrorState();
-		RESUME_INTERRUPTS();
-		failed = true;
-	}
-	PG_END_TRY();
-
-	if (!failed)
-	{
-		ds->nreleasable = job.nextents;
-		TargetClose(ds);
-		return true;
-	}
-	retry = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
-	ds->target = NULL;
-	ds->target_valid = false;
-	return TickBegin(ds);
+	return ok;
 }
 
 /*
@@ -696,100 +713,6 @@ DiscardExtents(DiscardState *ds)
 	LWLockRelease(&sp->lock.lock);
 }
 
-/* ---------------- truncation ---------------- */
-
-static void
-CountInUse(UndoSpace *sp, uint32 *in_use, uint32 *end)
-{
-	*in_use = 0;
-	*end = 0;
-	for (uint32 n = 0; n < sp->nextents; n++)
-		if ((pg_atomic_read_u32(&UndoExtentAt(sp, n)->state) &
-			 EXT_STATE_MASK) != EXT_FREE)
-		{
-			(*in_use)++;
-			*end = n + 1;
-		}
-}
-
-/*
- * Cut off the free extents past the first "keep" ones.
- */
-static void
-TruncateFile(DiscardState *ds, uint32 keep)
-{
-	UndoSpace  *sp = ds->space;
-	BlockNumber target;
-	uint32		in_use;
-	uint32		end;
-
-	/* against VACUUM FULL and the like; never waits */
-	if (!ConditionalLockRelation(ds->undorel, ShareUpdateExclusiveLock))
-		return;
-
-	LWLockAcquire(&sp->extend_lock.lock, LW_EXCLUSIVE);
-	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
-	CountInUse(sp, &in_use, &end);
-	keep = Max(keep, end);
-	if (keep >= sp->nextents)
-	{
-		LWLockRelease(&sp->lock.lock);
-		LWLockRelease(&sp->extend_lock.lock);
-		return;
-	}
-	UndoSpaceCut(sp, keep);
-	LWLockRelease(&sp->lock.lock);
-
-	target = UndoExtentStart(keep);
-	if (RelationGetNumberOfBlocks(ds->undorel) > target)
-		RelationTruncate(ds->undorel, target);
-	LWLockRelease(&sp->extend_lock.lock);
-}
-
-/*
- * Keep the file short: completely so once nobody takes extents any more, and
- * with some room for what will be taken until then.
- */
-static void
-TruncateIfWorthwhile(DiscardState *ds)
-{
-	UndoSpace  *sp = ds->space;
-	DiscardMemory *mem = &memory[ds->kind];
-	uint32		taken = pg_atomic_read_u32(&sp->taken);
-	uint32		delta = mem->known ? taken - mem->last_taken : 0;
-	uint32		in_use;
-	uint32		end;
-	TimestampTz now = GetCurrentTimestamp();
-
-	mem->known = true;
-	mem->last_taken = taken;
-	mem->rate = Max(delta, mem->rate - mem->rate / 4);
-	if (mem->rate < 4 && delta == 0)
-		mem->rate = 0;
-	mem->quiet_ticks = delta == 0 ? mem->quiet_ticks + 1 : 0;
-
-	CountInUse(sp, &in_use, &end);
-
-	/*
-	 * Who appends to an extent near the end of a file that is mostly free has
-	 * to move to one near its start.
-	 */
-	pg_atomic_write_u32(&sp->retreat,
-						Max(2 * in_use + 2 * mem->rate, RETREAT_MIN));
-
-	if (end == sp->nextents)
-		return;
-	if (mem->quiet_ticks >= 3)
-		TruncateFile(ds, end);
-	else if (sp->nextents - end > 4 * mem->rate + 8 &&
-			 TimestampDifferenceExceeds(mem->last_truncate, now,
-										TRUNCATE_INTERVAL_MS))
-	{
-		TruncateFile(ds, end + 2 * mem->rate);
-		mem->last_truncate = now;
-	}
-}
-
 /* ---------------- the tick ---------------- */
 
 static void
@@ -803,7 +726,7 @@ DiscardTickSpace(DiscardState *ds)
 	if (!RestoreExtents(ds) || !FindReleasable(ds))
 		return;
 	DiscardExtents(ds);
-	TruncateIfWorthwhile(ds);
+	UndoShrink(ds->space, ds->undorel);
 }
 
 /*
@@ -835,11 +758,12 @@ DiscardAttach(UndoKind kind, Oid *undo_relid)
 }
 
 /*
- * Do all that can be done now.  Returns false if this database has no undo at
- * all (the extension is not there); *in_use says whether extents are left.
+ * Do what can be done now.  Returns false if this database has no undo at all
+ * (the extension is not there); *in_use says whether extents are left, *more
+ * whether to come again at once.
  */
 bool
-UndoDiscardTick(bool *in_use)
+UndoDiscardTick(bool *in_use, bool *more)
 {
 	UndoSpace  *spaces[UNDO_SHARED_KINDS];
 	Oid			relids[UNDO_SHARED_KINDS];
@@ -848,6 +772,7 @@ UndoDiscardTick(bool *in_use)
 	bool		burn = false;
 
 	*in_use = false;
+	*more = false;
 
 	StartTransactionCommand();
 	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
@@ -882,6 +807,7 @@ UndoDiscardTick(bool *in_use)
 		if (ds.space->nextents > 0)
 			*in_use = true;
 		burn |= ds.burn;
+		*more |= ds.more;
 	}
 
 	/* see the head of the file */

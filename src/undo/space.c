@@ -45,7 +45,8 @@
  *
  * The file
  *	  It is made longer, by an extent at a time, by whoever takes the first
- *	  page of an extent, and cut off by the worker; both hold extend_lock.
+ *	  page of an extent, and cut off by the worker (shrink.c); both hold
+ *	  extend_lock.
  *	  The worker first takes the extents out of the map, so nobody needs to
  *	  wait for the truncation but those who have to extend.
  *

@@ -2,7 +2,7 @@
  *
  * space.h
  *	  The inside of undo's space management, shared by space.c, discard.c,
- *	  worker.c, temp.c, undoam.c and the views.  See space.c for the
+ *	  shrink.c, worker.c, temp.c, undoam.c and the views.  See space.c for the
  *	  invariants and the lock order.
  *
  *-------------------------------------------------------------------------
@@ -74,7 +74,8 @@ typedef struct UndoSpace
 	pg_atomic_uint32 discarded_xid; /* newest that a discard record has told
 									 * standbys of */
 	pg_atomic_uint32 retreat;	/* partial extents from here up are left
-								 * alone, so that the file can shrink */
+								 * alone, so that the file can shrink
+								 * (shrink.c) */
 	pg_atomic_uint32 taken;		/* counts extents taken from free ones */
 	pg_atomic_uint64 limit_reported;	/* when inplace.undo_limit was last
 										 * reported in the log */
@@ -184,7 +185,10 @@ typedef UndoScanResult (*UndoRestoreCallback) (const UndoRecordHeader *hdr,
 
 extern UndoScanResult UndoScanPage(Page page, BlockNumber blk,
 								   UndoRestoreCallback restore, void *arg);
-extern bool UndoDiscardTick(bool *in_use);
+extern bool UndoDiscardTick(bool *in_use, bool *more);
+
+/* shrink.c */
+extern void UndoShrink(UndoSpace *sp, Relation undorel);
 
 /* worker.c */
 extern bool UndoWorkerShouldStop(void);

@@ -636,6 +636,7 @@ WorkerLoop(void)
 	{
 		TimestampTz now;
 		bool		in_use;
+		bool		more;
 
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
@@ -649,7 +650,7 @@ WorkerLoop(void)
 		SetCurrentStatementStartTimestamp();
 		pgstat_report_activity(STATE_RUNNING, "giving back undo of inplace tables");
 		FreezeTimelineTick();
-		if (!UndoDiscardTick(&in_use))
+		if (!UndoDiscardTick(&in_use, &more))
 			return;
 		pgstat_report_stat(false);
 
@@ -664,7 +665,8 @@ WorkerLoop(void)
 			TimestampDifferenceExceeds(start, now, TURN_MS))
 			return;
 		first = false;
-		WorkerSleep();
+		if (!more)
+			WorkerSleep();
 	}
 }
 
