@@ -14,6 +14,8 @@ CREATE FUNCTION inplace.freeze_stats(
     OUT mean_seconds double precision,
     OUT deviation_seconds double precision,
     OUT threshold_seconds double precision,
+    OUT fill_observations double precision,
+    OUT fill_probability double precision,
     OUT target_seconds integer)
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'inplace_freeze_stats';
@@ -63,17 +65,21 @@ COMMENT ON COLUMN inplace.stat_freeze.all_frozen_unsets IS
 COMMENT ON COLUMN inplace.stat_freeze.early_unsets IS
 'unsets by update, delete or lock that came sooner than the target duration after VACUUM''s work on the page';
 COMMENT ON COLUMN inplace.stat_freeze.early_frozen_unsets IS
-'unsets of all-frozen, by inserts as well, that came so early: freezing that was in vain';
+'unsets of all-frozen of pages with rows, by inserts as well, that came so early: freezing that was in vain';
 COMMENT ON COLUMN inplace.stat_freeze.pages_frozen IS
 'times that VACUUM froze rows of a page';
 COMMENT ON COLUMN inplace.stat_freeze.observations IS
-'weight of the observed durations; halved when there are too many';
+'weight of the observed durations, until rows were updated, deleted or locked; halved when there are too many';
 COMMENT ON COLUMN inplace.stat_freeze.mean_seconds IS
 'mean of the observed durations';
 COMMENT ON COLUMN inplace.stat_freeze.deviation_seconds IS
 'standard deviation of the observed durations';
 COMMENT ON COLUMN inplace.stat_freeze.threshold_seconds IS
-'youngest age at which VACUUM freezes a page; null if none';
+'youngest age at which VACUUM freezes a page without room; null if none';
+COMMENT ON COLUMN inplace.stat_freeze.fill_observations IS
+'weight of the observed durations until rows were inserted into a page with room';
+COMMENT ON COLUMN inplace.stat_freeze.fill_probability IS
+'chance that a page with room gets a row within the target duration; null if too little is known';
 COMMENT ON COLUMN inplace.stat_freeze.target_seconds IS
 'the target duration that the last VACUUM went by';
 COMMENT ON COLUMN inplace.stat_freeze.adaptive_freezing IS

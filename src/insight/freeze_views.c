@@ -18,7 +18,7 @@ PG_FUNCTION_INFO_V1(inplace_freeze_stats);
 PG_FUNCTION_INFO_V1(inplace_freeze_probability);
 PG_FUNCTION_INFO_V1(inplace_freeze_worthwhile);
 
-#define FREEZE_STATS_COLS 12
+#define FREEZE_STATS_COLS 14
 
 /*
  * The figures of one table; all null if no VACUUM of it has been seen.
@@ -40,6 +40,7 @@ inplace_freeze_stats(PG_FUNCTION_ARGS)
 	else
 	{
 		double		threshold = FreezeThreshold(&stats.sample, stats.target);
+		double		fill_probability = FreezeFillProbability(&stats);
 
 		values[0] = Int64GetDatum(stats.visible_sets);
 		values[1] = Int64GetDatum(stats.visible_unsets);
@@ -54,7 +55,10 @@ inplace_freeze_stats(PG_FUNCTION_ARGS)
 		nulls[8] = nulls[9] = stats.sample.unsets <= 0;
 		values[10] = Float8GetDatum(threshold);
 		nulls[10] = threshold < 0;
-		values[11] = Int32GetDatum(stats.target);
+		values[11] = Float8GetDatum(stats.fills.unsets);
+		values[12] = Float8GetDatum(fill_probability);
+		nulls[12] = fill_probability < 0;
+		values[13] = Int32GetDatum(stats.target);
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  values, nulls)));

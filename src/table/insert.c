@@ -119,13 +119,13 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	START_CRIT_SECTION();
+	clear = FreezeClearVisible(rel, buffer, vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, &unset);
 	*off = inplace_page_add(page, tup, len, InvalidOffsetNumber);
 	if (*off == InvalidOffsetNumber)
 		elog(PANIC, "failed to add row to page");
 	init_page = (*off == FirstOffsetNumber &&
 				 PageGetMaxOffsetNumber(page) == FirstOffsetNumber);
-	clear = FreezeClearVisible(rel, buffer, vmbuffer,
-							   VISIBILITYMAP_VALID_BITS, &unset);
 	MarkBufferDirty(buffer);
 	inplace_log_insert(rel, buffer, *off, init_page, clear, logical ? &lc : NULL);
 	END_CRIT_SECTION();
@@ -322,6 +322,8 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		init_page = PageGetMaxOffsetNumber(page) == 0;
 
 		START_CRIT_SECTION();
+		clear = FreezeClearVisible(rel, buffer, vmbuffer,
+								   VISIBILITYMAP_VALID_BITS, &unset);
 		do
 		{
 			OffsetNumber off;
@@ -338,8 +340,6 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		} while (done + n < nslots &&
 				 PageGetHeapFreeSpace(page) >= MAXALIGN(lens[done + n]) + save_free);
 
-		clear = FreezeClearVisible(rel, buffer, vmbuffer,
-								   VISIBILITYMAP_VALID_BITS, &unset);
 		MarkBufferDirty(buffer);
 		if (logical)
 		{

@@ -253,10 +253,12 @@ inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 {
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	bool		empty;
 
 	survey->blk = BufferGetBlockNumber(buffer);
 	survey->pruned = false;
-	survey->age = -1;
+	survey->page.age = -1;
+	survey->page.has_room = FreezePageHasRoom(vac->rel, page, &empty);
 	survey->has_rows = false;
 	survey->all_visible = survey->all_frozen = true;
 	survey->nlive = survey->nrecently_dead = survey->nlpdead = 0;
@@ -314,8 +316,7 @@ should_freeze_page(const InplaceVacuum *vac, const PageSurvey *survey)
 		return false;
 	if (!vac->adaptive)
 		return HEAP_FREEZES_IMAGED && survey->imaged;
-	return FreezeIsWorthwhile(&vac->freeze_stats.sample, Max(survey->age, 0),
-							  vac->freeze_stats.target);
+	return FreezePageIsWorthwhile(&vac->freeze_stats, &survey->page);
 }
 
 /*
@@ -354,7 +355,7 @@ inplace_freeze_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 		if (survey->nfreeze > 0)
 		{
 			vac->frozen_pages++;
-			FreezeNotePageFreeze(vac->rel, survey->age);
+			FreezeNotePageFreeze(vac->rel, survey->page.age);
 		}
 		vac->tuples_frozen += survey->nfreeze;
 

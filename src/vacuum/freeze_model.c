@@ -12,7 +12,10 @@
  * Some things are added.
  *
  * Inserts.  They are changes, too: a row put into space that VACUUM found takes
- * all-frozen off just the same.
+ * all-frozen off just the same.  But how old a page's rows are says nothing about
+ * that, so they have a sample of their own (see freeze_stats.h), in which S counts
+ * how often VACUUM left a page with room all-visible, and a is zero.  A page with
+ * room is frozen if it is likely to stay as it is in either respect.
  *
  * What VACUUM hides.  The duration counts from the last change of the page by
  * somebody else than VACUUM.  When VACUUM freezes a page, the page's LSN says
@@ -181,19 +184,52 @@ FreezeChangeProbability(const FreezeSample *sample, double age, double target)
 		(sample->unsets * (1 - reached) + survivors);
 }
 
+/* is anything known? */
+static bool
+sample_suffices(const FreezeSample *sample)
+{
+	return sample->unsets >= MIN_UNSETS ||
+		(sample->unsets >= FEW_UNSETS &&
+		 sample->unsets >= FEW_PART * sample->sets);
+}
+
 bool
 FreezeIsWorthwhile(const FreezeSample *sample, double age, double target)
 {
-	if (sample->unsets < FEW_UNSETS ||
-		(sample->unsets < MIN_UNSETS &&
-		 sample->unsets < FEW_PART * sample->sets))
-		return true;
-	return FreezeChangeProbability(sample, age, target) < MAX_PROBABILITY;
+	return !sample_suffices(sample) ||
+		FreezeChangeProbability(sample, age, target) < MAX_PROBABILITY;
 }
 
 /*
- * The youngest age at which pages are frozen, to a bucket's width; negative
- * if there is none.
+ * The chance that a page with room gets a row within the target duration;
+ * negative if too little is known.
+ */
+double
+FreezeFillProbability(const FreezeStats *stats)
+{
+	return sample_suffices(&stats->fills) ?
+		FreezeChangeProbability(&stats->fills, 0, stats->target) : -1;
+}
+
+/*
+ * Of a page, whose rows may be changed and whose room may be filled.
+ */
+bool
+FreezePageIsWorthwhile(const FreezeStats *stats, const FreezePage *page)
+{
+	double		stays = 1;
+
+	if (sample_suffices(&stats->sample))
+		stays -= FreezeChangeProbability(&stats->sample, page->age,
+										 stats->target);
+	if (page->has_room)
+		stays *= 1 - Max(FreezeFillProbability(stats), 0);
+	return 1 - stays < MAX_PROBABILITY;
+}
+
+/*
+ * The youngest age at which pages without room are frozen, to a bucket's width;
+ * negative if there is none.
  */
 double
 FreezeThreshold(const FreezeSample *sample, double target)

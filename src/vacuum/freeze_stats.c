@@ -319,6 +319,36 @@ age_hidden(const FreezeSample *sample, uint8 bits)
 }
 
 /*
+ * Is there room on a page for another row of about the size of those that it has?
+ * One without rows has, and *empty is set.
+ */
+bool
+FreezePageHasRoom(Relation rel, Page page, bool *empty)
+{
+	Size		space = PageGetHeapFreeSpace(page);
+	Size		reserve;
+	Size		total = 0;
+	int			n = 0;
+
+	for (OffsetNumber off = FirstOffsetNumber;
+		 off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (ItemIdIsNormal(lp))
+		{
+			total += ItemIdGetLength(lp);
+			n++;
+		}
+	}
+	*empty = (n == 0);
+	if (n == 0)
+		return true;
+	reserve = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+	return space >= total / n + reserve;
+}
+
+/*
  * How long nobody has changed this page, as far as that can be told.
  */
 double
@@ -328,15 +358,22 @@ FreezePageAge(const FreezeSample *sample, XLogRecPtr lsn, uint8 bits)
 		seconds_since(lsn) + age_hidden(sample, bits);
 }
 
+/* of a set that ended in another way: it says nothing either way */
+static void
+withdraw_set(FreezeSample *sample)
+{
+	sample->sets = Max(sample->sets - 1, 0);
+}
+
 /*
- * VACUUM set these bits, of a page of that age (negative: not known).
+ * VACUUM left a page all-visible, and set these bits to that end, or none.
  */
 void
-FreezeNoteSet(Relation rel, uint8 bits, double age)
+FreezeNoteVisible(Relation rel, uint8 bits, const FreezePage *page)
 {
 	FreezeEntry *entry;
 
-	if (bits == 0)
+	if (bits == 0 && !page->has_room)
 		return;
 	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
 	entry = find_entry(RelationGetRelid(rel));
@@ -351,12 +388,17 @@ FreezeNoteSet(Relation rel, uint8 bits, double age)
 		{
 			stats->visible_sets++;
 			stats->sample.sets++;
-			if (age >= 0 && (bits & VISIBILITYMAP_ALL_FROZEN) == 0)
+			if (page->age >= 0 && (bits & VISIBILITYMAP_ALL_FROZEN) == 0)
 			{
 				stats->sample.plain_sets++;
-				stats->sample.plain_ages += age;
+				stats->sample.plain_ages += page->age;
 			}
 			FreezeSampleAge(&stats->sample);
+		}
+		if (page->has_room)
+		{
+			stats->fills.sets++;
+			FreezeSampleAge(&stats->fills);
 		}
 		SpinLockRelease(&entry->mutex);
 	}
@@ -399,6 +441,7 @@ FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer, uint8 bits,
 	unset->bits = 0;
 	if (!PageIsAllVisible(page))
 		return false;
+	unset->has_room = FreezePageHasRoom(rel, page, &unset->empty);
 
 	/* the map page is pinned: this reads no buffer */
 	unset->bits = visibilitymap_get_status(rel, blk, &vmbuffer) & bits;
@@ -411,9 +454,9 @@ FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer, uint8 bits,
 
 /*
  * Called after the critical section.  Early is sooner than the target after
- * VACUUM's work on the page; the model's duration is since the last change by
- * somebody else.  An insert does not count as early, unless it makes the page's
- * freezing vain.
+ * VACUUM's work on the page; the duration of a change of rows is since the last
+ * one by somebody else, that of an insert since VACUUM was there.  An insert does not count as early, unless it makes the page's freezing
+ * vain: the bit of an empty page costs nothing.
  */
 void
 FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
@@ -450,12 +493,23 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 		{
 			if (!by_insert)
 				stats->early_unsets++;
-			if (unset->bits & VISIBILITYMAP_ALL_FROZEN)
+			if ((unset->bits & VISIBILITYMAP_ALL_FROZEN) && !unset->empty)
 				stats->early_frozen_unsets++;
 		}
-		if (timed)
-			FreezeSampleAdd(&stats->sample,
-							seconds + age_hidden(&stats->sample, unset->bits));
+		if (by_insert)
+		{
+			withdraw_set(&stats->sample);
+			if (timed)
+				FreezeSampleAdd(&stats->fills, seconds);
+		}
+		else
+		{
+			if (unset->has_room && (unset->bits & VISIBILITYMAP_ALL_VISIBLE))
+				withdraw_set(&stats->fills);
+			if (timed)
+				FreezeSampleAdd(&stats->sample,
+								seconds + age_hidden(&stats->sample, unset->bits));
+		}
 		SpinLockRelease(&entry->mutex);
 	}
 	LWLockRelease(&freeze_shared->lock);

@@ -10,6 +10,14 @@
  *		freeze_options.c what a table has instead of the settings
  *		freeze_model.c	the chance that a page of some age is changed soon
  *
+ * Two kinds of changes
+ *	  A page's rows are updated, deleted or locked; or rows are inserted into it,
+ *	  which only happens to a page with room.  The first goes by how long its
+ *	  rows have stayed as they are.  The second does not: VACUUM tells the free
+ *	  space map of the room on every page that it reads, and from then on the
+ *	  page is as likely to get rows as any other.  So there are two samples, and
+ *	  what happens to a page of one kind says nothing about the other.
+ *
  * Lock order
  *	  The lock of the shared memory is taken last, with a data page locked or
  *	  not; nothing is locked under it but an entry's spinlock.
@@ -28,7 +36,7 @@
 #define FREEZE_MIN_SECONDS		0.25
 
 /*
- * The figures that the model goes by.  They are aged (halved) together when
+ * The figures that the model goes by, for one kind of change.  They are aged (halved) together when
  * there are too many, so that ratios, mean and deviation stay.
  */
 typedef struct FreezeSample
@@ -59,8 +67,16 @@ typedef struct FreezeStats
 	int64		early_frozen_unsets;
 	int64		page_freezes;
 	int			target;			/* seconds, as of the last VACUUM */
-	FreezeSample sample;
+	FreezeSample sample;		/* changes of rows */
+	FreezeSample fills;			/* inserts into pages that have room */
 } FreezeStats;
+
+/* what the model is to know of a page */
+typedef struct FreezePage
+{
+	double		age;			/* of its rows; negative: not known */
+	bool		has_room;		/* for another row of the table */
+} FreezePage;
 
 /* what VACUUM of a table is to go by */
 typedef struct FreezeOptions
@@ -74,6 +90,8 @@ typedef struct FreezeOptions
 typedef struct FreezeUnset
 {
 	uint8		bits;
+	bool		empty;			/* it had no rows */
+	bool		has_room;
 	XLogRecPtr	lsn;
 } FreezeUnset;
 
@@ -88,14 +106,16 @@ extern void FreezeTimelineTick(void);
 extern TimestampTz FreezeTimelineTime(XLogRecPtr lsn);
 extern bool FreezeStatsGet(Oid relid, FreezeStats *stats);
 extern void FreezeStatsBegin(Relation rel, int target, FreezeStats *stats);
+extern bool FreezePageHasRoom(Relation rel, Page page, bool *empty);
 extern double FreezePageAge(const FreezeSample *sample, XLogRecPtr lsn,
 							uint8 bits);
-extern void FreezeNoteSet(Relation rel, uint8 bits, double age);
+extern void FreezeNoteVisible(Relation rel, uint8 bits, const FreezePage *page);
 extern void FreezeNotePageFreeze(Relation rel, double age);
 extern void FreezeNoteUnset(Relation rel, const FreezeUnset *unset,
 							bool by_insert);
 
-/* for the critical section of a change; FreezeNoteUnset is for after it */
+/* for the critical section of a change, before the page is changed;
+ * FreezeNoteUnset is for after it */
 extern bool FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer,
 							   uint8 bits, FreezeUnset *unset);
 
@@ -117,6 +137,9 @@ extern double FreezeChangeProbability(const FreezeSample *sample, double age,
 									  double target);
 extern bool FreezeIsWorthwhile(const FreezeSample *sample, double age,
 							   double target);
+extern bool FreezePageIsWorthwhile(const FreezeStats *stats,
+								   const FreezePage *page);
+extern double FreezeFillProbability(const FreezeStats *stats);
 extern double FreezeThreshold(const FreezeSample *sample, double target);
 
 #endif							/* INPLACE_FREEZE_STATS_H */

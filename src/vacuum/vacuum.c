@@ -106,7 +106,10 @@ inplace_vacuum_set_visible(InplaceVacuum *vac, Buffer buffer, Buffer vmbuffer,
 			horizon = InvalidTransactionId;
 		}
 		if (PageIsAllVisible(page) && (old & flags) == flags)
+		{
+			FreezeNoteVisible(vac->rel, 0, &survey->page);
 			return;
+		}
 
 		inplace_visibilitymap_set(vac->rel, blk, buffer, vmbuffer, horizon,
 								  flags);
@@ -118,7 +121,7 @@ inplace_vacuum_set_visible(InplaceVacuum *vac, Buffer buffer, Buffer vmbuffer,
 			if (old & VISIBILITYMAP_ALL_VISIBLE)
 				vac->vm_only_frozen_pages++;
 		}
-		FreezeNoteSet(vac->rel, flags & ~old, survey->age);
+		FreezeNoteVisible(vac->rel, flags & ~old, &survey->page);
 		return;
 	}
 
@@ -171,6 +174,8 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 
 		if (!PageIsAllVisible(page))
 		{
+			FreezePage	empty = {-1, true};
+
 			/*
 			 * The page may have been initialized without WAL.  It must not be
 			 * all-visible in the map and all zeroes on disk.
@@ -189,7 +194,7 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 									  VISIBILITYMAP_ALL_FROZEN);
 			vac->vm_visible_pages++;
 			vac->vm_frozen_pages++;
-			FreezeNoteSet(vac->rel, VISIBILITYMAP_VALID_BITS, -1);
+			FreezeNoteVisible(vac->rel, VISIBILITYMAP_VALID_BITS, &empty);
 		}
 		UnlockReleaseBuffer(buffer);
 		RecordPageWithFreeSpace(vac->rel, blk, space);
@@ -230,7 +235,7 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 	inplace_survey_page(vac, buffer, survey);
 	survey->pruned = pruned.modified;
 	survey->imaged = pruned.modified && pgWalUsage.wal_fpi > images_before;
-	survey->age = age;
+	survey->page.age = age;
 	inplace_freeze_page(vac, buffer, survey);
 	stale_note_page(vac, buffer, survey);
 	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);

@@ -161,7 +161,7 @@ typedef struct PageSurvey
 	BlockNumber blk;
 	bool		pruned;			/* pruning changed the page */
 	bool		imaged;			/* ... and put an image of it into WAL */
-	double		age;			/* before this VACUUM; negative: not known */
+	FreezePage	page;			/* its age before this VACUUM, its room now */
 	bool		has_rows;		/* something that prevents truncation */
 
 	/* rows only, stubs do not count: */

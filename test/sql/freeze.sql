@@ -36,6 +36,7 @@ VACUUM (FREEZE) fz2;
 INSERT INTO fz2 VALUES (3000, 'x');
 SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';
+SELECT fill_observations, fill_probability FROM inplace.stat_freeze WHERE relname = 'fz2';
 -- pages by age; what is in no WAL has none
 SELECT sum(pages) = pg_relation_size('fz2') / current_setting('block_size')::int AS all_pages,
     sum(all_visible) = (SELECT all_visible_sets - all_visible_unsets FROM inplace.stat_freeze WHERE relname = 'fz2') AS visible,
@@ -89,6 +90,33 @@ VACUUM fzr;
 SELECT all_frozen_sets = all_visible_sets AS frozen, pages_frozen = all_frozen_sets AS counted, all_visible_unsets
 FROM inplace.stat_freeze WHERE relname = 'fzr';
 DROP TABLE fzr;
+-- room that VACUUM makes is soon filled: from then on pages with room are not
+-- frozen, full ones are
+CREATE TABLE fzf (id int, t text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO fzf SELECT g, repeat('f', 400) FROM generate_series(1, 1000) g;
+DELETE FROM fzf WHERE id % 3 = 0;
+VACUUM fzf;
+SELECT all_visible_sets > 40 AS visible, pages_frozen = all_visible_sets AS all_frozen, fill_observations, fill_probability
+FROM inplace.stat_freeze WHERE relname = 'fzf';
+INSERT INTO fzf SELECT g, repeat('f', 400) FROM generate_series(1001, 1333) g;
+SELECT observations, early_unsets, early_frozen_unsets > 40 AS vain, fill_observations = early_frozen_unsets AS by_inserts, fill_probability > 0.5 AS likely
+FROM inplace.stat_freeze WHERE relname = 'fzf';
+INSERT INTO fzf SELECT g, repeat('f', 400) FROM generate_series(2001, 3000) g;
+DELETE FROM fzf WHERE id % 3 = 0 AND id > 2100;
+CREATE TEMP TABLE fzf_before AS SELECT all_frozen_sets, pages_frozen FROM inplace.stat_freeze WHERE relname = 'fzf';
+VACUUM fzf;
+SELECT s.pages_frozen - b.pages_frozen = s.all_frozen_sets - b.all_frozen_sets AS same, s.pages_frozen - b.pages_frozen BETWEEN 40 AND 60 AS full_ones,
+    (SELECT sum(all_visible - all_frozen) FROM inplace.visibility_summary('fzf')) BETWEEN 30 AND 60 AS with_room
+FROM inplace.stat_freeze s, fzf_before b WHERE s.relname = 'fzf';
+-- pages without rows are all-frozen at no cost, so nothing is in vain
+DELETE FROM fzf;
+VACUUM (TRUNCATE off) fzf;
+SELECT sum(all_frozen) = sum(pages) AS all_frozen FROM inplace.visibility_summary('fzf');
+UPDATE fzf_before SET (all_frozen_sets, pages_frozen) = (SELECT all_frozen_unsets, early_frozen_unsets FROM inplace.stat_freeze WHERE relname = 'fzf');
+INSERT INTO fzf VALUES (1, 'x');
+SELECT all_frozen_unsets - b.all_frozen_sets AS unset, early_frozen_unsets - b.pages_frozen AS in_vain
+FROM inplace.stat_freeze s, fzf_before b WHERE s.relname = 'fzf';
+DROP TABLE fzf, fzf_before;
 -- options of single tables
 CREATE TABLE fz3 (id int, t text) USING inplace WITH (autovacuum_enabled = off);
 INSERT INTO fz3 SELECT g, repeat('f', 400) FROM generate_series(1, 200) g;
