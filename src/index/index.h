@@ -15,8 +15,9 @@
  *		still needed has its key (index_delete.c), which is found out with the
  *		index page locked.
  *	 2. There is one entry at most for a key and a TID.  Before an entry is
- *		made it is looked for.  The row has been changed by then, so an
- *		entry that is found is needed again and cannot go any more.
+ *		made it is looked for, unless there cannot be one (taking.c).  The row
+ *		has been changed by then, so an entry that is found is needed again and
+ *		cannot go any more.
  *	 3. A row with more than one entry in an index is IP_STALE, its rolled
  *		back versions included.  The mark goes when its other entries have gone
  *		and nobody can come with one of them any more (vacuum/stale.c).
@@ -78,6 +79,7 @@ typedef struct TakingIndex
 	bool		changed;		/* its key, or as long as that is not settled
 								 * what it is computed from */
 	KeyChange	settled;
+	bool		absent;			/* no entry with the new key can be there */
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];
@@ -96,6 +98,7 @@ typedef struct TakingIndexes
 	int			n;
 	Size		blocking_off;	/* where in the chunk the set is, or 0 */
 	bool		payload_changed;	/* by the update at hand */
+	bool		own_code;		/* keys are compared by the server's own code */
 	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
 } TakingIndexes;
 
@@ -117,6 +120,9 @@ TakingBlockingAttrs(const TakingIndexes *t)
 /* taking.c */
 extern TakingIndexes *inplace_taking_indexes(Relation rel);
 extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
+extern void inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
+									   const RowDiff *diff,
+									   const InplaceTupleHeaderData *base);
 extern bool inplace_taking_unsure(const TakingIndexes *taking);
 extern bool inplace_taking_settle(Relation rel, TakingIndexes *taking,
 								  InplaceTupleHeader old, TupleTableSlot *slot,

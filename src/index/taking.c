@@ -103,6 +103,7 @@ find_taking(Relation rel)
 							   sizeof(TakingIndex) * list_length(list));
 	Bitmapset **columns = palloc0(sizeof(Bitmapset *) * (list_length(list) + 1));
 	Bitmapset  *blocking = NULL;
+	bool		own_code = true;
 	Size		size;
 	TakingIndexes *chunk;
 	ListCell   *lc;
@@ -123,6 +124,7 @@ find_taking(Relation rel)
 			ti->natts = form->indnatts;
 			ti->exact = inplace_index_key(index)->exact;
 			ti->computed = inplace_key_is_computed(index);
+			own_code &= inplace_index_key(index)->comparable;
 			if (ti->computed)
 				for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
 					columns[t->n - 1] = add_column(columns[t->n - 1],
@@ -140,6 +142,7 @@ find_taking(Relation rel)
 	}
 	list_free(list);
 
+	t->own_code = own_code;
 	t->size = MAXALIGN(offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
 	size = t->size + set_size(blocking);
 	for (int i = 0; i < t->n; i++)
@@ -199,6 +202,7 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 	{
 		TakingIndex *index = &taking->index[i];
 
+		index->absent = false;
 		index->changed = index->computed &&
 			inplace_diff_overlaps(diff, TakingColumns(taking, i));
 		for (int k = index->computed ? index->nkeys : 0; k < index->natts; k++)
@@ -213,6 +217,58 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 		any |= index->changed;
 	}
 	return any || taking->payload_changed;
+}
+
+/*
+ * Which of the new keys have no entry for the row's TID, so that it need not be
+ * looked for?  The row is about to be changed, its page is locked; "base" is the
+ * header of the version that is replaced, after whatever was aborted has been
+ * taken back.
+ *
+ * If that version is not IP_STALE, and a key column passed by value changes, an
+ * index whose equal keys are identical has no entry with the new key:
+ *	 - Entries of a row that stood at this TID before have gone: its line
+ *	   pointer is free only after VACUUM has removed all entries of the TID from
+ *	   all indexes, and an index made later never had them.
+ *	 - Of this row there is one entry at most (invariant 3), for every update
+ *	   that adds one marks the row first, and the mark stays when it is rolled
+ *	   back: by the transaction, by a savepoint, or by a crash, since the record
+ *	   of the update is in WAL before that of the entry.
+ *	 - VACUUM takes the mark off only after it has seen to it that the
+ *	   row has the entry of its present key alone; and no update that came
+ *	   before can still be about to add one, for its transaction has ended
+ *	   (vacuum/stale.c).
+ *	 - That one entry has the replaced version's key (invariant 1).  It is not
+ *	   identical to the new one, nor equal.  (An index that is not ready, or not
+ *	   valid, takes nothing in place, and one that is being made gets the
+ *	   version that CREATE INDEX sees, with no version after it that has
+ *	   another key in place: build.c.)
+ *	 - Between now and the insertion nobody else can change the row, and
+ *	   this transaction comes by only through code that is run by the
+ *	   insertion: that of comparisons, hence own_code.
+ *
+ * By value, because stored bytes of others may differ although the values do
+ * not (compression).  The rows that are updated for the first time since VACUUM
+ * cleared their mark are those that gain.
+ */
+void
+inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
+						   const RowDiff *diff,
+						   const InplaceTupleHeaderData *base)
+{
+	if (!taking->own_code || (base->t_infomask & IP_STALE))
+		return;
+	for (int i = 0; i < taking->n; i++)
+	{
+		TakingIndex *index = &taking->index[i];
+
+		if (!index->changed || index->computed || !index->exact)
+			continue;
+		for (int k = 0; k < index->nkeys && !index->absent; k++)
+			index->absent = index->keys[k] <= diff->natts &&
+				diff->changed[index->keys[k] - 1] &&
+				TupleDescAttr(RelationGetDescr(rel), index->keys[k] - 1)->attbyval;
+	}
 }
 
 /* is it to be computed, or is an equal one not sure to be identical? */
@@ -281,7 +337,8 @@ inplace_taking_settled(TakingIndexes *taking)
  * is nothing to insert, but others may have taken a unique key since.
  */
 static void
-insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot)
+insert_entry(Relation rel, Relation index, bool absent, ItemPointer tid,
+			 TupleTableSlot *slot)
 {
 	Form_pg_index form = index->rd_index;
 	Datum		values[INDEX_MAX_KEYS];
@@ -309,7 +366,13 @@ insert_entry(Relation rel, Relation index, ItemPointer tid, TupleTableSlot *slot
 	info->ii_Am = index->rd_rel->relam;
 	info->ii_Context = CurrentMemoryContext;
 
+#ifdef USE_ASSERT_CHECKING
 	found = inplace_entry_exists(rel, index, values, isnull, tid);
+	Assert(!absent || found == ENTRY_NONE);
+#else
+	found = absent ? ENTRY_NONE :
+		inplace_entry_exists(rel, index, values, isnull, tid);
+#endif
 
 	/*
 	 * It was not there when the update looked for it: made by one that came
@@ -344,7 +407,7 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 		if (!taking->index[i].changed)
 			continue;
 		index = index_open(taking->index[i].indexid, RowExclusiveLock);
-		insert_entry(rel, index, tid, slot);
+		insert_entry(rel, index, taking->index[i].absent, tid, slot);
 		index_close(index, NoLock);
 	}
 }

@@ -250,6 +250,8 @@ update_in_place(UpdateState *us)
 	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
 		(us->stale ? IP_STALE : 0) |
 		(us->key_changed ? IP_KEYS_UPDATED : 0);
+	if (us->stale)
+		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base);
 
 	/*
 	 * Where nobody on this server needs anything older the undo record is
