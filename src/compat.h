@@ -41,6 +41,13 @@ typedef Oid RelFileNumber;
 #define HAVE_READ_STREAM
 #endif
 
+/* have memory in the processor's cache when it is looked at; never faults */
+#if defined(__GNUC__) || defined(__clang__)
+#define PrefetchMemory(addr)	__builtin_prefetch(addr)
+#else
+#define PrefetchMemory(addr)	((void) (addr))
+#endif
+
 /* vacuum_delay_point grew an argument in 18 */
 #if PG_VERSION_NUM >= 180000
 #define VacuumDelayPoint()	vacuum_delay_point(false)
@@ -64,6 +71,26 @@ typedef Oid RelFileNumber;
 #define RelationBlocksFetched(rel) \
 	((rel)->pgstat_info ? (rel)->pgstat_info->t_counts.t_blocks_fetched : 0)
 #endif
+
+/*
+ * A page was found in memory by other means than ReadBuffer.  (Buffer accesses
+ * as EXPLAIN counts them are up to whoever pins the buffer.)
+ */
+#if PG_VERSION_NUM >= 180000
+#define CountIOHit() \
+	pgstat_count_io_op(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_HIT, 1, 0)
+#elif PG_VERSION_NUM >= 160000
+#define CountIOHit() \
+	pgstat_count_io_op(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_HIT)
+#else
+#define CountIOHit()		((void) 0)
+#endif
+#define CountBufferHit(rel) \
+	do { \
+		pgstat_count_buffer_read(rel); \
+		pgstat_count_buffer_hit(rel); \
+		CountIOHit(); \
+	} while (0)
 
 /* RelationGetBufferForTuple grew num_pages in 16 */
 #if PG_VERSION_NUM >= 160000

@@ -126,6 +126,23 @@ avoid_assertion(IndexScanDesc scan)
 }
 #endif
 
+/*
+ * The rows of the entries that come next are on pages anywhere in memory.  nbtree
+ * has their TIDs already, so these pages can be on their way.
+ */
+#define ROWS_EXPECTED	2
+
+static inline void
+expect_next_row(IndexScanDesc scan, ScanDirection dir)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	int			next = so->currPos.itemIndex + ROWS_EXPECTED * (int) dir;
+
+	if (next >= so->currPos.firstItem && next <= so->currPos.lastItem)
+		inplace_expect_row(scan->heapRelation,
+						   &so->currPos.items[next].heapTid);
+}
+
 static bool
 inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
@@ -145,6 +162,10 @@ inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 		fetch->index = scan->indexRelation;
 		fetch->itup = !found ? NULL : (IndexTuple)
 			(so->currTuples + so->currPos.items[so->currPos.itemIndex].tupleOffset);
+
+		/* (an index-only scan goes to the table for some rows only) */
+		if (found && fetch->itup_wanted_by_us)
+			expect_next_row(scan, dir);
 	}
 	return found;
 }

@@ -384,9 +384,13 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	 */
 	TidClean(tid, tid);
 
-	fetch->cbuf = ReleaseAndReadBuffer(prev, rel, blk);
-	if (fetch->cbuf != prev)
+	/* (no other relation's page is ever in cbuf) */
+	if (!BufferIsValid(prev) || BufferGetBlockNumber(prev) != blk)
 	{
+		fetch->cbuf = InvalidBuffer;
+		if (BufferIsValid(prev))
+			ReleaseBuffer(prev);
+		fetch->cbuf = inplace_pin_row_page(rel, blk, off);
 		inplace_note_row_page(rel, blk, &fetch->cbuf);
 		inplace_page_prune_opt(rel, fetch->cbuf);
 	}

@@ -15,9 +15,20 @@
  * abort of a transaction or subtransaction scans go away without a word, so
  * the holder is forgotten then.
  *
- * Otherwise the buffer of the last time is tried.  It is a guess: nothing is
- * pinned between the calls, and the server checks that the buffer still has
- * the page.
+ * Otherwise the buffer that had the page the last time is tried.  It is a guess:
+ * nothing is pinned between the calls, and the server checks that the buffer
+ * still has the page.  Guesses are kept in a table of fixed size, the later
+ * visit overwriting the earlier.
+ *
+ * What a guess may not change is which pages stay in memory.  The server counts
+ * a buffer's uses when it finds it in the regular way, and not when it is told
+ * where to look.  So a guess is taken only where there is nothing left to count, or
+ * for a page that the command has come to just before.
+ *
+ * A guess is known before the buffer is pinned, and that is used too: the
+ * memory of a page in shared buffers is fetched towards the processor while
+ * the buffer is still being pinned, or some rows before, by scans that know which
+ * rows come next.  Nothing is read from there, so a wrong guess does no harm.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,12 +36,54 @@
 
 #include "access/xact.h"
 #include "pgstat.h"
+#include "storage/buf_internals.h"
 #include "table/table.h"
 
 static RelFileLocator recent_locator;
 static BlockNumber recent_block = InvalidBlockNumber;
 static Buffer recent_buffer = InvalidBuffer;
 static const Buffer *holder = NULL;
+
+/*
+ * Neighbouring pages have neighbouring places in the table.  "key" tells the
+ * pages of one place apart; tables whose files have the same number in two
+ * databases or tablespaces are told apart by the server.
+ */
+typedef struct PageGuess
+{
+	uint32		key;
+	Buffer		buffer;			/* InvalidBuffer: none yet */
+} PageGuess;
+
+#define PAGE_GUESSES	16384	/* a power of two: 128 kB, as far as touched */
+
+static PageGuess guesses[PAGE_GUESSES];
+
+static inline uint32
+guess_key(Relation rel, BlockNumber blk)
+{
+	return blk + LocatorRel(RelLocator(rel)) * 0x9E3779B1u;
+}
+
+static inline PageGuess *
+guess_place(uint32 key)
+{
+	return &guesses[key & (PAGE_GUESSES - 1)];
+}
+
+/*
+ * What will be looked at first: the page's header and the row's line pointer.
+ * (Compilers leave out calls of a function that does nothing but this.)
+ */
+static pg_attribute_always_inline void
+fetch_towards_processor(Buffer buffer, OffsetNumber off)
+{
+	char	   *page = BufferBlocks + (Size) (buffer - 1) * BLCKSZ;
+
+	PrefetchMemory(page);
+	PrefetchMemory(page + SizeOfPageHeaderData +
+				   ((off & INPLACE_OFFSET_MASK) - 1) * sizeof(ItemIdData));
+}
 
 /*
  * A scan has this page now; the buffer is pinned, for as long as it is in
@@ -78,6 +131,57 @@ inplace_register_row_page_callbacks(void)
 }
 
 /*
+ * The page's buffer, pinned; off is the row that will be looked at.
+ */
+Buffer
+inplace_pin_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
+{
+	uint32		key = guess_key(rel, blk);
+	PageGuess  *guess = guess_place(key);
+	Buffer		buffer;
+
+	/* its file may have the number of another table's */
+	if (RelationUsesLocalBuffers(rel))
+		return ReadBuffer(rel, blk);
+
+	if (guess->key == key && BufferIsValid(guess->buffer))
+	{
+		BufferDesc *desc = GetBufferDescriptor(guess->buffer - 1);
+
+		fetch_towards_processor(guess->buffer, off);
+		if (BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&desc->state)) ==
+			BM_MAX_USAGE_COUNT &&
+			ReadRecentBuffer(RelLocator(rel), MAIN_FORKNUM, blk, guess->buffer))
+		{
+			CountBufferHit(rel);
+			return guess->buffer;
+		}
+	}
+
+	buffer = ReadBuffer(rel, blk);
+	guess->key = key;
+	guess->buffer = buffer;
+	return buffer;
+}
+
+/*
+ * A row is going to be fetched soon.
+ */
+void
+inplace_expect_row(Relation rel, const ItemPointerData *tid)
+{
+	uint32		key = guess_key(rel, ItemPointerGetBlockNumberNoCheck(tid));
+	PageGuess  *guess = guess_place(key);
+
+	if (guess->key == key && BufferIsValid(guess->buffer))
+	{
+		PrefetchMemory(GetBufferDescriptor(guess->buffer - 1));
+		fetch_towards_processor(guess->buffer,
+								ItemPointerGetOffsetNumberNoCheck(tid));
+	}
+}
+
+/*
  * The page's buffer, pinned.  With *borrowed the pin is somebody else's, to be
  * left alone, and stands until the caller returns to the executor.
  */
@@ -86,26 +190,24 @@ inplace_borrow_row_page(Relation rel, BlockNumber blk, bool *borrowed)
 {
 	Buffer		buffer;
 
-	if (recent_block == blk &&
+	if (recent_block == blk && !RelationUsesLocalBuffers(rel) &&
 		RelFileLocatorEquals(recent_locator, RelLocator(rel)))
 	{
 		if (holder != NULL && *holder == recent_buffer)
 		{
 			*borrowed = true;
-			pgstat_count_buffer_read(rel);
-			pgstat_count_buffer_hit(rel);
+			CountBufferHit(rel);
 			return recent_buffer;
 		}
 		if (ReadRecentBuffer(recent_locator, MAIN_FORKNUM, blk, recent_buffer))
 		{
 			*borrowed = false;
-			pgstat_count_buffer_read(rel);
-			pgstat_count_buffer_hit(rel);
+			CountBufferHit(rel);
 			return recent_buffer;
 		}
 	}
 	*borrowed = false;
-	buffer = ReadBuffer(rel, blk);
+	buffer = inplace_pin_row_page(rel, blk, FirstOffsetNumber);
 	if (!BufferIsLocal(buffer))
 	{
 		recent_locator = RelLocator(rel);

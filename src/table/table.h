@@ -283,6 +283,9 @@ extern void inplace_check_items(Relation rel, Page page, BlockNumber blk);
 
 /* recent.c: ReadBuffer for those who come by TID */
 extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
+extern Buffer inplace_pin_row_page(Relation rel, BlockNumber blk,
+								   OffsetNumber off);
+extern void inplace_expect_row(Relation rel, const ItemPointerData *tid);
 extern Buffer inplace_borrow_row_page(Relation rel, BlockNumber blk,
 									  bool *borrowed);
 extern void inplace_note_row_page(Relation rel, BlockNumber blk,
