@@ -208,3 +208,11 @@ stop_server() {
 	as_server "$bindir/pg_ctl" -D "$WORKDIR/$name" -m "$mode" -w -t 300 stop \
 		>>"$WORKDIR/$name.ctl.log" 2>&1 </dev/null
 }
+
+# Removes a cluster that has been stopped, which has gigabytes of WAL; its log stays.
+remove_server() {
+	local name=$1
+	is_our_workdir "$WORKDIR" || die "not a directory of ours: $WORKDIR"
+	[ ! -e "$WORKDIR/$name/postmaster.pid" ] || die "$WORKDIR/$name is running"
+	rm -rf "${WORKDIR:?}/${name:?}" "$WORKDIR/$name.sock"
+}

@@ -138,7 +138,7 @@ upstream_run() {
 	server=$1-$2
 	shift 2
 	# A part may have several groups.
-	while [ -e "$WORKDIR/$server" ]; do server+=+; done
+	while [ -e "$WORKDIR/$server.log" ]; do server+=+; done
 	{
 		cat "$WORKDIR/test/temp.conf"
 		echo "default_table_access_method = '$method'"
@@ -167,7 +167,7 @@ upstream_run() {
 			>"$out.out" 2>&1 </dev/null || true
 		cd "$WORKDIR" || return 1
 	done
-	stop_server "$server" fast || fail "$part" "($server stop)"
+	if stop_server "$server" fast; then remove_server "$server"; else fail "$part" "($server stop)"; fi
 	check_log "$part" "$crash" "$WORKDIR/$server.log"
 }
 

@@ -204,7 +204,7 @@ sub start_pgbench
 	my ($in, $out) = ('', '');
 	my $h = IPC::Run::start(
 		[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, @args, 'postgres' ],
-		'<', \$in, '>&', \$out, IPC::Run::timeout(300));
+		'<', \$in, '>&', \$out, IPC::Run::timeout(900));
 	return { h => $h, out => \$out };
 }
 
@@ -226,11 +226,15 @@ sub overwrite_file
 	close $fh or die "$path: $!";
 }
 
-# A psql of its own that stays connected; errors do not end it.
+# A psql of its own that stays connected; errors do not end it.  The time limit is
+# for each query: sessions are held while a load runs, which on a busy machine may
+# alone take longer.
 sub psql_session
 {
 	my ($node, $db) = @_;
-	return $node->background_psql($db // 'postgres', on_error_stop => 0, on_error_die => 0);
+	my $s = $node->background_psql($db // 'postgres', on_error_stop => 0, on_error_die => 0);
+	$s->set_query_timer_restart();
+	return $s;
 }
 
 # "SQLSTATE: message" of a statement that must fail; '' if it does not.
