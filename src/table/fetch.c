@@ -310,11 +310,15 @@ inplace_index_fetch_end(IndexFetchTableData *data)
 /*
  * Does a row that may have stale entries have the key it was found by, for
  * SnapshotDirty?  The version that will be left is the newest, or if that is not
- * committed the one before: either will do, for the caller to wait for.
+ * committed the one before: either will do, for the caller to wait for.  He waits
+ * for the maker of the version that has the key, if that has not ended: other
+ * changes of the row, by the same transaction, may be those of its parents,
+ * which go on when it is rolled back to a savepoint.
  */
 static bool
 dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
-				  OffsetNumber off, InplaceTupleHeader tup, Size len)
+				  OffsetNumber off, InplaceTupleHeader tup, Size len,
+				  Snapshot snapshot)
 {
 	static ChainWalk *walk = NULL;
 	const UniqueCheckKey *key = inplace_unique_check_key;
@@ -335,7 +339,14 @@ dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
 			 inplace_entry_matches_tuple(rel, fetch->index, fetch->itup,
 										 walk->tuple, false) :
 			 inplace_key_matches_tuple(rel, key, walk->tuple)))
+		{
+			if (status == XID_IN_PROGRESS)
+			{
+				snapshot->xmin = walk->tuple->t_xid;
+				snapshot->xmax = InvalidTransactionId;
+			}
 			return true;
+		}
 		if (status == XID_COMMITTED || status == XID_CURRENT ||
 			!inplace_walk_back(walk, FirstNormalTransactionId))
 			return false;
@@ -411,7 +422,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		{
 			if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 				found = dirty_key_matches(rel, fetch, blk, off, tup,
-										  RowLength(tup, lp));
+										  RowLength(tup, lp), snapshot);
 			else
 				recheck = fetch->itup != NULL &&
 					snapshot->snapshot_type != SNAPSHOT_ANY;

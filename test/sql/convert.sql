@@ -10,7 +10,7 @@ CREATE TABLE cv.t (
     n int CHECK (n >= 0) DEFAULT 7,
     big text,
     EXCLUDE USING btree (n WITH =) WHERE (n > 1000000)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 80, autovacuum_enabled = off);
 CREATE INDEX t_expr ON cv.t (lower(code || ' USING btree '), n DESC NULLS LAST) INCLUDE (id) WHERE n > 3;
 CREATE INDEX t_pattern ON cv.t (code text_pattern_ops) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX t_ident ON cv.t (id, n);
