@@ -76,6 +76,10 @@ SELECT fz_p('{10,10,10,10,10}', 5, 0, 10) AS new, fz_p('{10,10,10,10,10}', 5, 10
     fz_p('{}', 0, 0, 1) AS nothing;
 SELECT inplace.freeze_worthwhile('{1,NULL}', 1, 1, 1);
 SELECT inplace.freeze_worthwhile('{1}', 1, 1, -1);
+-- the weight of what was observed is capped, so the model follows a table that has changed
+SELECT new, round(inplace.freeze_probability(array_fill(10.0::float8, ARRAY[2000]) || array_fill(900.0::float8, ARRAY[new]), 2000 + new, 0, 100)::numeric, 3) AS young,
+    inplace.freeze_worthwhile(array_fill(10.0::float8, ARRAY[2000]) || array_fill(900.0::float8, ARRAY[new]), 2000 + new, 0, 100) AS frozen
+FROM unnest('{1,250,500,1000,2000}'::int[]) new;
 DROP FUNCTION fz_w;
 DROP FUNCTION fz_p;
 -- pages that were set all-visible only are looked at again, and frozen
