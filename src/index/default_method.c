@@ -213,6 +213,13 @@ become_btree(Oid relid, const char *index_name)
 		relation_am(indexid) != inplace_btree_am() ||
 		!inplace_index_can_have_method(indexid, BTREE_AM_OID))
 		return;
+	/* one method for all of a partitioned index, and this is but a part */
+	if (get_rel_relispartition(indexid))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" cannot become that of a constraint, because it is part of a partitioned index of access method \"%s\"",
+						index_name, "inplace_btree"),
+				 errhint("Change the partitioned index first, with inplace.set_index_method.")));
 	ereport(NOTICE,
 			(errmsg("index \"%s\" becomes a btree index, as constraints need",
 					index_name)));

@@ -33,8 +33,10 @@
 #include "catalog/dependency.h"
 #include "catalog/index.h"
 #include "catalog/indexing.h"
+#include "catalog/partition.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_opfamily.h"
 #include "commands/defrem.h"
@@ -237,19 +239,96 @@ inplace_index_set_method(Oid indexid, Oid am)
 		ReindexIndex(indexid, persistence);
 }
 
+/* what a partitioned index and those attached to it have in common */
+static Oid
+root_index(Oid indexid)
+{
+	return get_rel_relispartition(indexid) ?
+		llast_oid(get_partition_ancestors(indexid)) : indexid;
+}
+
+/*
+ * Lock the index with all of its partition tree, tables first, and return the
+ * indexes, a list of one if there is no tree.
+ */
+static List *
+lock_index_tree(Oid indexid)
+{
+	for (;;)
+	{
+		Oid			root = root_index(indexid);
+		Oid			tableid = IndexGetRelation(root, true);
+
+		if (OidIsValid(tableid))
+		{
+			LockRelationOid(tableid, AccessExclusiveLock);
+			(void) find_all_inheritors(tableid, AccessExclusiveLock, NULL);
+		}
+		else if (root == indexid)
+			ereport(ERROR,
+					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+					 get_rel_name(indexid) ?
+					 errmsg("\"%s\" is not an index", get_rel_name(indexid)) :
+					 errmsg("relation with OID %u does not exist", indexid)));
+		/* it may have been attached, detached or dropped while we waited */
+		if (root_index(indexid) != root || !OidIsValid(tableid) ||
+			IndexGetRelation(root, true) != tableid)
+			continue;
+		LockRelationOid(root, AccessExclusiveLock);
+		return find_all_inheritors(root, AccessExclusiveLock, NULL);
+	}
+}
+
+/* is the method of the index one that can be changed, by this user, to "am"? */
+static void
+check_change(Oid indexid, Oid am, const char *method)
+{
+	Relation	index = index_open(indexid, NoLock);
+	Oid			old_am = index->rd_rel->relam;
+
+	if (!CheckRelationOwner(index->rd_index->indrelid))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
+					   RelationGetRelationName(index));
+	if (IsSystemRelation(index) || RELATION_IS_OTHER_TEMP(index) ||
+		(old_am != BTREE_AM_OID && old_am != inplace_btree_am()) ||
+		index->rd_index->indisprimary || index->rd_index->indisexclusion ||
+		OidIsValid(get_index_constraint(indexid)) ||
+		(am != BTREE_AM_OID && index->rd_index->indisunique &&
+		 !UNIQUE_INDEX_OF_ANY_METHOD))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot change the access method of index \"%s\" to \"%s\"",
+						RelationGetRelationName(index), method)));
+	index_close(index, NoLock);
+}
+
+static Oid
+index_am(Oid indexid)
+{
+	Relation	index = index_open(indexid, NoLock);
+	Oid			am = index->rd_rel->relam;
+
+	index_close(index, NoLock);
+	return am;
+}
+
 /*
  * inplace.set_index_method(index regclass, method name), for inplace.convert.
  * Returns whether there was anything to change.
+ *
+ * The server gives a partitioned index and those attached to it one method, and
+ * attaches none with another.  So the change of one is that of all.
  */
 Datum
 inplace_set_index_method(PG_FUNCTION_ARGS)
 {
 	Oid			indexid = PG_GETARG_OID(0);
 	Name		method = PG_GETARG_NAME(1);
-	Oid			tableid;
 	Oid			am;
-	Relation	index;
-	Oid			old_am;
+	Oid			tableid;
+	List	   *indexes;
+	ListCell   *lc;
+	bool		changed = false;
 
 	InplaceRequirePreload();
 	am = get_index_am_oid(NameStr(*method), false);
@@ -260,31 +339,17 @@ inplace_set_index_method(PG_FUNCTION_ARGS)
 						NameStr(*method)),
 				 errhint("Use \"inplace_btree\" or \"btree\".")));
 	tableid = IndexGetRelation(indexid, true);
-	if (!OidIsValid(tableid))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 get_rel_name(indexid) ?
-				 errmsg("\"%s\" is not an index", get_rel_name(indexid)) :
-				 errmsg("relation with OID %u does not exist", indexid)));
-	LockRelationOid(tableid, AccessExclusiveLock);
-	index = index_open(indexid, AccessExclusiveLock);
-	if (!CheckRelationOwner(tableid))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
-					   RelationGetRelationName(index));
-	old_am = index->rd_rel->relam;
-	if (IsSystemRelation(index) || RELATION_IS_OTHER_TEMP(index) ||
-		(old_am != BTREE_AM_OID && old_am != inplace_btree_am()) ||
-		index->rd_index->indisprimary || index->rd_index->indisexclusion ||
-		OidIsValid(get_index_constraint(indexid)) ||
-		(am != BTREE_AM_OID && index->rd_index->indisunique &&
-		 !UNIQUE_INDEX_OF_ANY_METHOD))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot change the access method of index \"%s\" to \"%s\"",
-						RelationGetRelationName(index), NameStr(*method))));
-	index_close(index, NoLock);
-	if (old_am == am)
-		PG_RETURN_BOOL(false);
-	inplace_index_set_method(indexid, am);
-	PG_RETURN_BOOL(true);
+	if (OidIsValid(tableid) && !CheckRelationOwner(tableid))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(indexid));
+	indexes = lock_index_tree(indexid);
+	foreach(lc, indexes)
+		check_change(lfirst_oid(lc), am, NameStr(*method));
+	foreach(lc, indexes)
+	{
+		if (index_am(lfirst_oid(lc)) == am)
+			continue;
+		inplace_index_set_method(lfirst_oid(lc), am);
+		changed = true;
+	}
+	PG_RETURN_BOOL(changed);
 }

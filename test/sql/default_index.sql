@@ -230,6 +230,40 @@ SELECT inplace.set_index_method('t_hash', 'btree');
 SELECT inplace.set_index_method('t_off', 'hash');
 SELECT inplace.set_index_method('t', 'btree');
 SELECT inplace.set_index_method('pg_class_oid_index', 'inplace_btree');
+-- a partitioned index, or any part of it: all of it
+CREATE TABLE sp (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE sp_1 PARTITION OF sp FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (b);
+CREATE TABLE sp_1_1 PARTITION OF sp_1 FOR VALUES FROM (0) TO (10) USING inplace;
+CREATE TABLE sp_2 PARTITION OF sp FOR VALUES FROM (10) TO (20) USING heap;
+INSERT INTO sp SELECT i, 1 FROM generate_series(0, 19) i;
+CREATE INDEX sp_b ON sp (b);
+UPDATE sp SET b = 2 WHERE a < 3;
+SELECT relname, amname FROM methods WHERE relname ~ '^sp_.*b' ORDER BY 1;
+SELECT inplace.set_index_method('sp_1_1_b_idx', 'btree');
+SELECT relname, amname FROM methods WHERE relname ~ '^sp_.*b' ORDER BY 1;
+SELECT * FROM inplace.check('sp_1_1');
+SELECT inplace.set_index_method('sp_1_b_idx', 'inplace_btree'), inplace.set_index_method('sp_2_b_idx', 'inplace_btree');
+SELECT relname, amname FROM methods WHERE relname ~ '^sp_.*b' ORDER BY 1;
+SELECT relid, inplace.set_index_method(relid, 'btree') FROM pg_partition_tree('sp_b') ORDER BY 1;
+-- and no part becomes btree alone (up to 17 such a unique index must be btree anyway)
+DO $$
+BEGIN
+	IF current_setting('server_version_num')::int < 180000 THEN RETURN; END IF;
+	CREATE UNIQUE INDEX sp_ab ON sp USING inplace_btree (a, b);
+	BEGIN
+		ALTER TABLE sp_2 ADD CONSTRAINT sp_2_c UNIQUE USING INDEX sp_2_a_b_idx;
+		RAISE 'a part of the index has become btree';
+	EXCEPTION WHEN feature_not_supported THEN
+	END;
+	IF EXISTS (SELECT FROM methods WHERE relname ~ '^sp_.*a_?b' AND amname <> 'inplace_btree') THEN
+		RAISE 'not one method';
+	END IF;
+END $$;
+UPDATE sp SET b = 3 WHERE a < 3;
+SET enable_seqscan = off;
+SELECT count(*) FROM sp WHERE b = 3;
+RESET enable_seqscan;
+DROP TABLE sp;
 CREATE TABLE used (a int) USING inplace;
 CREATE INDEX used_a ON used (a);
 INSERT INTO used VALUES (1), (2);

@@ -3,7 +3,8 @@
 -- with the same key and TID would be returned twice.
 CREATE SCHEMA ea;
 SET search_path = ea, inplace, public;
-CREATE TABLE t (id int PRIMARY KEY, k int, s text STORAGE MAIN) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
+CREATE TABLE t (id int PRIMARY KEY, k int, s text) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
+ALTER TABLE t ALTER s SET STORAGE MAIN;
 INSERT INTO t SELECT i, i, 's' || i FROM generate_series(1, 8) i;
 CREATE INDEX t_k ON t USING inplace_btree (k);
 CREATE INDEX t_s ON t USING inplace_btree (s);
