@@ -43,7 +43,9 @@ class Warm(Workload):
         self.stretch = 4.0 if checkpoints else 6.0
 
     def rows(self, p: Params) -> int:
-        return accounts(p) * (5 if self.checkpoints else 1)
+        # (In a short run it would be made for longer than it is used.)
+        larger = 5 if p.seconds >= 10 else 2
+        return accounts(p) * (larger if self.checkpoints else 1)
 
     def setup(self, db: Database, p: Params) -> None:
         fillers = ", ".join(f"filler{i} text DEFAULT md5(random()::text)" for i in range(1, 13))
