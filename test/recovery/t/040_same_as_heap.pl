@@ -1,6 +1,6 @@
 # The same statements, on heap and on inplace tables, must print the same: what
 # newer versions have, privileges and row level security, options of COPY, counters
-# of the statistics, and publications.  All of it beside an open snapshot.
+# of the statistics, publications, and plans.  All of it beside an open snapshot.
 
 use strict;
 use warnings;
@@ -245,6 +245,151 @@ COPY c FROM STDIN (ON_ERROR ignore);
 \.
 SELECT * FROM c ORDER BY id;
 }) if $major >= 17;
+
+# What is planned, also in parallel: a line for each query.  (But for some whose
+# plans cost nearly the same, so that the table's size, which is smaller, decides.)
+same('plans', q{
+DROP TABLE g;
+CREATE TABLE f (id int PRIMARY KEY, a int, b int, c text, d date, e numeric, arr int[], j jsonb);
+INSERT INTO f SELECT g, g % 100, g % 7, 'c' || g % 500, date '2020-01-01' + g % 365, g / 7.0, ARRAY[g % 10, g % 20], jsonb_build_object('k', g % 50) FROM generate_series(1, 20000) g;
+CREATE INDEX f_ab ON f (a, b);
+CREATE INDEX f_c ON f (c);
+CREATE INDEX f_d ON f (d) INCLUDE (e);
+CREATE INDEX f_e ON f (e DESC) WHERE a < 50;
+CREATE INDEX f_arr ON f USING gin (arr);
+CREATE INDEX f_j ON f USING gin (j jsonb_path_ops);
+CREATE INDEX f_hash ON f USING hash (c);
+CREATE INDEX f_brin ON f USING brin (d);
+CREATE INDEX f_expr ON f ((lower(c)), a);
+CREATE TABLE g (id int PRIMARY KEY, fid int REFERENCES f, x int);
+INSERT INTO g SELECT g, g, g % 10 FROM generate_series(1, 20000, 3) g;
+CREATE INDEX g_fid ON g (fid);
+CREATE INDEX g_x ON g (x);
+VACUUM ANALYZE f, g;
+CREATE FUNCTION plan_of(q text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE l text; p text := '';
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (COSTS OFF) ' || q LOOP p := p || ' / ' || l; END LOOP;
+	RETURN q || p;
+END $$;
+CREATE TABLE q (q text);
+INSERT INTO q SELECT unnest(ARRAY[
+	'select * from f where a=5',
+	'select * from f where a=5 and b=2',
+	'select * from f where b=2',
+	'select * from f where a in (1,2,3) and b=1',
+	'select a,b from f where a=5',
+	'select a,b from f',
+	'select count(*) from f',
+	'select * from f order by a,b limit 5',
+	'select * from f order by a desc, b desc limit 5',
+	'select * from f order by a, c limit 5',
+	'select distinct a from f',
+	'select distinct on (a) * from f order by a, b',
+	'select min(a),max(e) from f',
+	'select max(e) from f where a<50',
+	'select * from f where e>100 and a<50',
+	'select * from f where e>2000 and a=7',
+	'select d,e from f where d=''2020-02-02''',
+	'select sum(e) from f where d between ''2020-02-02'' and ''2020-02-09''',
+	'select * from f where arr @> ''{3}'' and a=3',
+	'select * from f where j @> ''{"k":3}''',
+	'select * from f where c=''c3''',
+	'select * from f where c like ''c3%''',
+	'select * from f where lower(c)=''c3'' and a=3',
+	'select * from f where a=1 or c=''c3''',
+	'select * from f where a=1 and c=''c3''',
+	'select * from f join g on f.id=g.fid where g.x=3',
+	'select * from f join g on f.id=g.fid where f.a=3',
+	'select * from f left join g on f.id=g.fid where f.a=3 and g.id is null',
+	'select * from f where exists (select 1 from g where g.fid=f.id)',
+	'select * from f where not exists (select 1 from g where g.fid=f.id)',
+	'select * from f where id in (select fid from g where x=3)',
+	'select f.*, (select max(id) from g where fid=f.id) from f where a=3',
+	'select * from f, lateral (select * from g where fid=f.id order by id limit 2) l where a=3',
+	'select * from f full join g on f.id=g.fid',
+	'select * from f a join f b using (a) where a.id<10',
+	'select * from f a join f b on a.a=b.a and a.b=b.b where a.id<100 and b.id<100',
+	'select a, count(*) from f group by a',
+	'select a,b,sum(e) from f group by rollup(a,b)',
+	'select a, sum(e) over (partition by a order by b) from f',
+	'select row_number() over (order by a,b) from f limit 10',
+	'select a from f union select x from g',
+	'select a from f intersect select x from g',
+	'select * from f where id=5 for update',
+	'select * from f where a=5 order by b limit 1 for update skip locked',
+	'update f set e=e+1 where a=5',
+	'update f set a=a+1 from g where g.fid=f.id and g.x=1',
+	'delete from f where id in (select fid from g)',
+	'insert into g select id,id,1 from f where a=3 on conflict (id) do update set x=excluded.x',
+	'with w as (delete from g where x=1 returning *) select * from w join f on f.id=w.fid',
+	'with recursive r as (select id, 1 n from f where id=1 union all select f.id, n+1 from f join r on f.id=r.id+1 where n<5) select * from r',
+	'select * from f where ctid=''(0,1)''',
+	'select * from f where ctid>''(5,0)''',
+	'select * from f a join f b on a.ctid=b.ctid where a.id=1',
+	'select * from f tablesample system(10)',
+	'select * from f where (a,b) > (50,3) order by a,b limit 10',
+	'select * from f where (a,b) in ((1,2),(3,4))',
+	'select * from f where a = any(array(select x from g where id<10))',
+	'select * from f where a is null',
+	'select * from f where a is not null order by a limit 1',
+	'select * from f where d = current_date',
+	'select * from f where id=1 and false',
+	'select * from f where a > 5 and a < 3',
+	'select count(distinct a) from f',
+	'select a, array_agg(b order by b) from f group by a',
+	'select string_agg(c, '','') from f where a=3',
+	'values (1),(2)',
+	'select * from generate_series(1,3) s join f on f.id=s',
+	'select * from f order by id desc limit 3',
+	'select * from f where id>100 order by id limit 3 offset 5',
+	'select id from f where id between 10 and 20',
+	'select * from f where id = 3 or id = 5',
+	'select * from f where b = 3 order by a limit 3',
+	'select a,b from f where b = 3 order by a']);
+SELECT plan_of(q) FROM q;
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+SELECT plan_of(q) FROM q;
+RESET ALL;
+SET enable_hashjoin = off; SET enable_nestloop = off;
+SELECT plan_of(q) FROM q;
+RESET ALL;
+SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0;
+SELECT plan_of(q) FROM q WHERE q !~ 'e>100 and|j @>';
+});
+
+# Referential actions under audit triggers, nested and deferred.
+same('referential actions', q{
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	RAISE NOTICE '% % % % -> %', tg_name, tg_op, tg_table_name, CASE WHEN tg_op <> 'INSERT' THEN old::text END, CASE WHEN tg_op <> 'DELETE' THEN new::text END;
+	RETURN CASE WHEN tg_op = 'DELETE' THEN old ELSE new END;
+END $$;
+CREATE TABLE ra_p (id int PRIMARY KEY, u int UNIQUE, v int);
+CREATE TABLE ra_c (id int PRIMARY KEY, p int REFERENCES ra_p ON UPDATE CASCADE ON DELETE CASCADE,
+	q int DEFAULT 0 REFERENCES ra_p (u) ON UPDATE SET NULL ON DELETE SET DEFAULT);
+CREATE TABLE ra_d (id int PRIMARY KEY, c int REFERENCES ra_c ON DELETE SET NULL ON UPDATE CASCADE);
+CREATE TRIGGER a AFTER INSERT OR UPDATE OR DELETE ON ra_c FOR EACH ROW EXECUTE FUNCTION tell();
+CREATE TRIGGER b BEFORE INSERT OR UPDATE OR DELETE ON ra_c FOR EACH ROW EXECUTE FUNCTION tell();
+CREATE CONSTRAINT TRIGGER d AFTER INSERT OR UPDATE OR DELETE ON ra_c DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tell();
+CREATE TRIGGER a AFTER INSERT OR UPDATE OR DELETE ON ra_d FOR EACH ROW EXECUTE FUNCTION tell();
+INSERT INTO ra_p SELECT g, g, g FROM generate_series(0, 5) g;
+INSERT INTO ra_c SELECT g, g, g FROM generate_series(1, 5) g;
+INSERT INTO ra_d SELECT g, g FROM generate_series(1, 5) g;
+BEGIN;
+UPDATE ra_p SET id = id + 10 WHERE id = 1;
+UPDATE ra_p SET u = u + 100 WHERE id = 2;
+UPDATE ra_p SET id = id + 100, u = u + 100, v = 0 WHERE id = 3;
+DELETE FROM ra_p WHERE id = 4;
+UPDATE ra_c SET id = id + 50 WHERE id = 5;
+SAVEPOINT a;
+DELETE FROM ra_p WHERE id = 11;
+ROLLBACK TO a;
+UPDATE ra_p SET v = 3 WHERE id = 11;
+UPDATE ra_p SET id = 1 WHERE id = 11;
+COMMIT;
+SELECT * FROM ra_c ORDER BY id;
+SELECT * FROM ra_d ORDER BY id;
+});
 
 # Counters: an update in place counts as heap's HOT update, one that moves the row
 # to another page as such.
