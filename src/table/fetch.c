@@ -292,6 +292,7 @@ inplace_index_fetch_reset(IndexFetchTableData *data)
 {
 	InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) data;
 
+	fetch->gone_snapshot = NULL;
 	if (BufferIsValid(fetch->cbuf))
 	{
 		ReleaseBuffer(fetch->cbuf);
@@ -370,6 +371,87 @@ return_payload(InplaceIndexFetchData *fetch, TupleTableSlot *slot)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * Runs of rows that the snapshot sees nothing of
+ *
+ * What is deleted at the head of a queue stays there while some snapshot may need
+ * it, and everybody who looks for the head passes over it.  A scan that meets
+ * such a row looks at its neighbours while it has the page locked, and then
+ * need not lock the page for each.
+ *
+ * This stays true for the snapshot although the page may change: a deletion
+ * that it sees is committed, a row that it does not see does not become visible
+ * by being changed, and a row put in the place of another is put there later than
+ * the snapshot was taken (or the command begun).  In SERIALIZABLE each row has
+ * to be asked about all the same.
+ *
+ * Rows that are dead to everybody do not belong to a run: that they are is for the
+ * index to know, and only as long as the page is locked is it true of
+ * the row that the entry is of, for the entry may be newer than what we remember.
+ */
+static inline bool
+row_is_gone(Buffer buffer, Page page, int off, Snapshot snapshot,
+			GlobalVisState *vistest)
+{
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup;
+
+	if (!ItemIdIsNormal(lp) ||
+		ItemIdGetLength(lp) < SizeOfInplaceTupleHeader ||
+		ItemIdGetOffset(lp) + ItemIdGetLength(lp) > BLCKSZ)
+		return false;
+	tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	if (RowVisible(tup, buffer, snapshot) != 0)
+		return false;
+	if (tup->t_infomask & (IP_ABORTED | IP_FROZEN))
+		return false;			/* an insert, a deletion: dead */
+	if (!TransactionIdIsNormal(tup->t_xid))
+		return false;			/* damaged */
+	return (tup->t_infomask & IP_DELETED) == 0 ||
+		!GlobalVisTestIsRemovableXid(vistest, tup->t_xid);
+}
+
+/*
+ * The row at off, on the share-locked page in cbuf, was found to be invisible, and
+ * not dead.
+ */
+static void
+note_gone_rows(InplaceIndexFetchData *fetch, Page page, OffsetNumber off,
+			   Snapshot snapshot)
+{
+	Relation	rel = fetch->base.rel;
+	GlobalVisState *vistest = GlobalVisTestFor(rel);
+	int			first = off;
+	int			last = off;
+	int			maxoff = PageGetMaxOffsetNumber(page);
+
+	if (!SnapshotIsPlainMVCC(snapshot) ||
+		CheckForSerializableConflictOutNeeded(rel, snapshot) ||
+		!row_is_gone(fetch->cbuf, page, off, snapshot, vistest))
+		return;
+	while (first > FirstOffsetNumber &&
+		   row_is_gone(fetch->cbuf, page, first - 1, snapshot, vistest))
+		first--;
+	while (last < maxoff &&
+		   row_is_gone(fetch->cbuf, page, last + 1, snapshot, vistest))
+		last++;
+	fetch->gone_snapshot = snapshot;
+	fetch->gone_curcid = snapshot->curcid;
+	fetch->gone_first = first;
+	fetch->gone_last = last;
+}
+
+/* is the row on the page in cbuf known to be one of them? */
+static inline bool
+known_to_be_gone(const InplaceIndexFetchData *fetch, OffsetNumber off,
+				 Snapshot snapshot)
+{
+	return fetch->gone_snapshot != NULL &&
+		fetch->gone_snapshot == snapshot &&
+		fetch->gone_curcid == snapshot->curcid &&
+		off >= fetch->gone_first && off <= fetch->gone_last;
+}
+
 static bool
 inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 						  Snapshot snapshot, TupleTableSlot *slot,
@@ -398,12 +480,19 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	/* (no other relation's page is ever in cbuf) */
 	if (!BufferIsValid(prev) || BufferGetBlockNumber(prev) != blk)
 	{
+		fetch->gone_snapshot = NULL;
 		fetch->cbuf = InvalidBuffer;
 		if (BufferIsValid(prev))
 			ReleaseBuffer(prev);
 		fetch->cbuf = inplace_pin_row_page(rel, blk, off);
 		inplace_note_row_page(rel, blk, &fetch->cbuf);
 		inplace_page_prune_opt(rel, fetch->cbuf);
+	}
+	else if (known_to_be_gone(fetch, off, snapshot))
+	{
+		if (all_dead)
+			*all_dead = false;
+		return false;
 	}
 
 	LockBuffer(fetch->cbuf, BUFFER_LOCK_SHARE);
@@ -436,6 +525,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 									  fetch->cbuf, InvalidTransactionId,
 									  GlobalVisTestFor(rel), &all_visible);
 			dead = (state == ROW_DEAD || state == ROW_ABORTED_INSERT);
+			if (!dead)
+				note_gone_rows(fetch, page, off, snapshot);
 		}
 	}
 

@@ -70,6 +70,12 @@ typedef struct InplaceIndexFetchData
 	IndexFetchTableData base;	/* must be first */
 	Buffer		cbuf;			/* pinned page of the last TID, or invalid */
 
+	/* rows of this page that the snapshot sees nothing of, see fetch.c */
+	Snapshot	gone_snapshot;	/* NULL: none known */
+	CommandId	gone_curcid;
+	OffsetNumber gone_first;
+	OffsetNumber gone_last;
+
 	/* left by an inplace_btree scan: the entry that the next TID is from */
 	Relation	index;
 	IndexTuple	itup;

@@ -1,0 +1,46 @@
+-- Index scans over runs of deleted rows that somebody may still need.
+CREATE TABLE dh_other (a int);
+CREATE TABLE dh (id int PRIMARY KEY, v text) USING inplace;
+INSERT INTO dh SELECT g, 'v' || g FROM generate_series(1, 3000) g;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+BEGIN;
+INSERT INTO dh_other VALUES (1);
+PREPARE TRANSACTION 'inplace_deleted_head';
+DELETE FROM dh WHERE id <= 700 OR id > 2500 OR id % 10 = 0;
+SELECT min(id), max(id) FROM dh;
+SELECT id FROM dh ORDER BY id LIMIT 2;
+SELECT id FROM dh ORDER BY id DESC LIMIT 2;
+SELECT count(v), sum(id) FROM dh WHERE id BETWEEN 600 AND 2600;
+-- a cursor goes on with its own snapshot, whatever is done to its page
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM dh WHERE id > 0 ORDER BY id;
+FETCH 2 FROM c;
+DELETE FROM dh WHERE id BETWEEN 701 AND 800;
+UPDATE dh SET v = 'new' WHERE id = 801;
+FETCH 3 FROM c;
+INSERT INTO dh VALUES (5, 'five');
+SAVEPOINT s;
+DELETE FROM dh WHERE id = 5;
+FETCH 1 FROM c;
+SELECT id FROM dh ORDER BY id LIMIT 2;
+ROLLBACK TO s;
+SELECT id FROM dh ORDER BY id LIMIT 2;
+FETCH 1 FROM c;
+MOVE FORWARD ALL IN c;
+FETCH BACKWARD 2 FROM c;
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT id FROM dh ORDER BY id LIMIT 2;
+SELECT count(v) FROM dh WHERE id < 900;
+COMMIT;
+-- nobody needs them any more, and their places are used again
+ROLLBACK PREPARED 'inplace_deleted_head';
+SELECT count(v), sum(id) FROM dh WHERE id BETWEEN 1 AND 3000;
+VACUUM dh;
+INSERT INTO dh SELECT g, 'w' || g FROM generate_series(1, 400) g;
+SELECT count(v), sum(id) FROM dh WHERE id BETWEEN 1 AND 3000;
+SELECT * FROM inplace.check('dh');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE dh, dh_other;
