@@ -96,6 +96,16 @@ varlena_to_store(Datum value)
 	return v;
 }
 
+/*
+ * Most values that come from another table are short already, and are stored as
+ * they are.
+ */
+static inline bool
+stored_as_short(Form_pg_attribute att, const void *v)
+{
+	return VARATT_IS_1B(v) && !VARATT_IS_1B_E(v) && att->atttypid != BPCHAROID;
+}
+
 static VarlenaForm
 varlena_form(Form_pg_attribute att, struct varlena *v, Size *size)
 {
@@ -162,6 +172,9 @@ inplace_compute_size(TupleDesc desc, const Datum *values, const bool *isnull,
 			continue;
 		if (att->attbyval)
 			size += att->attlen;
+		else if (att->attlen == -1 &&
+				 stored_as_short(att, DatumGetPointer(values[i])))
+			size += VARSIZE_1B(DatumGetPointer(values[i]));
 		else if (att->attlen == -1)
 		{
 			struct varlena *v = varlena_to_store(values[i]);
@@ -272,6 +285,14 @@ inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 					elog(ERROR, "unsupported byval length: %d", att->attlen);
 			}
 			p += att->attlen;
+		}
+		else if (att->attlen == -1 &&
+				 stored_as_short(att, DatumGetPointer(values[i])))
+		{
+			Size		vsize = VARSIZE_1B(DatumGetPointer(values[i]));
+
+			memcpy(p, DatumGetPointer(values[i]), vsize);
+			p += vsize;
 		}
 		else if (att->attlen == -1)
 		{
