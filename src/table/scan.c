@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * scan.c
- *	  Sequential, parallel, sample and TID range scans.
+ *	  Sequential, parallel and TID range scans.
  *
  * See scan.h for what a scan keeps and why it copies pages.
  *
@@ -26,8 +26,6 @@
 #include "inplace.h"
 
 #include "access/syncscan.h"
-#include "access/tsmapi.h"
-#include "nodes/execnodes.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
 #if PG_VERSION_NUM >= 170000
@@ -100,8 +98,8 @@ following_block(InplaceScanDesc scan, BlockNumber blk, ScanDirection dir)
 	return (blk == 0 ? scan->nblocks : blk) - 1;
 }
 
-static inline BlockNumber
-next_block_serial(InplaceScanDesc scan)
+BlockNumber
+inplace_scan_next_serial(InplaceScanDesc scan)
 {
 	if (unlikely(!scan->begun))
 	{
@@ -136,7 +134,7 @@ next_block_parallel(InplaceScanDesc scan)
 static BlockNumber
 stream_next_serial(ReadStream *stream, void *arg, void *per_buffer_data)
 {
-	return next_block_serial((InplaceScanDesc) arg);
+	return inplace_scan_next_serial((InplaceScanDesc) arg);
 }
 
 static BlockNumber
@@ -167,8 +165,8 @@ inplace_scan_set_limits(InplaceScanDesc scan, BlockNumber start,
 		scan->numblocks = Min(numblocks, scan->nblocks - start);
 }
 
-static inline void
-drop_page(InplaceScanDesc scan)
+void
+inplace_scan_drop_page(InplaceScanDesc scan)
 {
 	if (BufferIsValid(scan->cbuf))
 	{
@@ -184,7 +182,7 @@ drop_page(InplaceScanDesc scan)
 bool
 inplace_scan_next_page(InplaceScanDesc scan, ScanDirection dir)
 {
-	drop_page(scan);
+	inplace_scan_drop_page(scan);
 
 	CHECK_FOR_INTERRUPTS();
 
@@ -213,7 +211,7 @@ inplace_scan_next_page(InplaceScanDesc scan, ScanDirection dir)
 #endif
 	{
 		BlockNumber blk = scan->base.rs_parallel != NULL ?
-			next_block_parallel(scan) : next_block_serial(scan);
+			next_block_parallel(scan) : inplace_scan_next_serial(scan);
 
 		if (BlockNumberIsValid(blk))
 		{
@@ -645,7 +643,7 @@ inplace_scan_rescan(TableScanDesc sscan, ScanKey key, bool set_params,
 		sscan->rs_flags = flags;
 	}
 
-	drop_page(scan);
+	inplace_scan_drop_page(scan);
 #if PG_VERSION_NUM >= 170000
 	if (scan->stream)
 		read_stream_reset(scan->stream);
@@ -658,7 +656,7 @@ inplace_scan_end(TableScanDesc sscan)
 {
 	InplaceScanDesc scan = (InplaceScanDesc) sscan;
 
-	drop_page(scan);
+	inplace_scan_drop_page(scan);
 	inplace_forget_row_page(&scan->cbuf);
 #if PG_VERSION_NUM >= 170000
 	if (scan->stream)
@@ -923,125 +921,6 @@ inplace_getnextslot_tidrange(TableScanDesc sscan, ScanDirection direction,
 	return next_row_locked(scan, direction, slot, true);
 }
 
-/* ------------------------------------------------------------------------
- * TABLESAMPLE
- *
- * With page mode off (few rows of each page are wanted) nothing is copied;
- * a row is looked at with the page locked when the method chooses it.
- * ------------------------------------------------------------------------
- */
-
-static bool
-inplace_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
-{
-	InplaceScanDesc scan = (InplaceScanDesc) sscan;
-	TsmRoutine *tsm = scanstate->tsmroutine;
-	BlockNumber blk;
-
-	if (scan->nblocks == 0)
-		return false;
-
-	drop_page(scan);
-	scan->nvis = 0;
-
-	if (tsm->NextSampleBlock)
-		blk = tsm->NextSampleBlock(scanstate, scan->nblocks);
-	else
-		blk = next_block_serial(scan);
-
-	scan->cblock = blk;
-	if (!BlockNumberIsValid(blk))
-	{
-		scan->inited = false;
-		scan->begun = false;
-		return false;
-	}
-
-	CHECK_FOR_INTERRUPTS();
-
-	scan->cbuf = ReadBufferExtended(sscan->rs_rd, MAIN_FORKNUM, blk,
-									RBM_NORMAL, scan->strategy);
-	scan->inited = true;
-
-	if (sscan->rs_flags & SO_ALLOW_PAGEMODE)
-		inplace_scan_load_page(scan, NULL, -1);
-	return true;
-}
-
-/* the vis[] entry of a row on the page, or 0 */
-static uint16
-find_entry(InplaceScanDesc scan, OffsetNumber off)
-{
-	int			low = 0;
-	int			high = scan->nvis;
-
-	while (low < high)
-	{
-		int			mid = (low + high) / 2;
-		OffsetNumber midoff = scan->vis[mid] & SCAN_OFFSET_MASK;
-
-		if (midoff == off)
-			return scan->vis[mid];
-		if (midoff < off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return 0;
-}
-
-static bool
-inplace_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
-						  TupleTableSlot *slot)
-{
-	InplaceScanDesc scan = (InplaceScanDesc) sscan;
-	TsmRoutine *tsm = scanstate->tsmroutine;
-	bool		pagemode = (sscan->rs_flags & SO_ALLOW_PAGEMODE) != 0;
-	bool		found = false;
-	OffsetNumber maxoff;
-	Page		page;
-
-	if (pagemode)
-		page = scan->page.data;
-	else
-	{
-		LockBuffer(scan->cbuf, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(scan->cbuf);
-		if (!PageIsNew(page))
-			inplace_check_page(sscan->rs_rd, page, scan->cblock);
-	}
-	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
-
-	while (!found)
-	{
-		OffsetNumber off = tsm->NextSampleTuple(scanstate, scan->cblock, maxoff);
-
-		CHECK_FOR_INTERRUPTS();
-
-		if (!OffsetNumberIsValid(off))
-			break;
-		if (pagemode)
-		{
-			uint16		entry = find_entry(scan, off);
-
-			found = entry != 0 && inplace_scan_store(scan, entry, slot);
-		}
-		else
-			found = inplace_fetch_visible(sscan->rs_rd, scan->cbuf,
-										  scan->cblock, off,
-										  sscan->rs_snapshot, slot);
-	}
-
-	if (!pagemode)
-		LockBuffer(scan->cbuf, BUFFER_LOCK_UNLOCK);
-
-	if (found)
-		pgstat_count_heap_getnext(sscan->rs_rd);
-	else
-		ExecClearTuple(slot);
-	return found;
-}
-
 void
 inplace_init_scan_methods(TableAmRoutine *am)
 {
@@ -1054,8 +933,7 @@ inplace_init_scan_methods(TableAmRoutine *am)
 	am->parallelscan_estimate = table_block_parallelscan_estimate;
 	am->parallelscan_initialize = table_block_parallelscan_initialize;
 	am->parallelscan_reinitialize = table_block_parallelscan_reinitialize;
-	am->scan_sample_next_block = inplace_sample_next_block;
-	am->scan_sample_next_tuple = inplace_sample_next_tuple;
 
+	inplace_init_sample_methods(am);
 	inplace_init_bitmap_methods(am);
 }

@@ -175,6 +175,15 @@ extern bool inplace_scan_store_visible(InplaceScanDesc scan, OffsetNumber off,
 extern bool inplace_scan_store(InplaceScanDesc scan, uint16 entry,
 							   TupleTableSlot *slot);
 
+/* let go of the page in use */
+extern void inplace_scan_drop_page(InplaceScanDesc scan);
+
+/* the block after the last one handed out, of a scan that is not parallel */
+extern BlockNumber inplace_scan_next_serial(InplaceScanDesc scan);
+
+/* sample.c */
+extern void inplace_init_sample_methods(TableAmRoutine *am);
+
 /* bitmap.c */
 extern void inplace_init_bitmap_methods(TableAmRoutine *am);
 #if PG_VERSION_NUM >= 180000
