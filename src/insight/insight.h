@@ -95,7 +95,7 @@ typedef struct InsightWalk
 	}			space[2];
 } InsightWalk;
 
-/* versions.c */
+/* walk.c */
 extern Relation InsightOpenTable(Oid relid, bool read_rows);
 extern void InsightLimitsInit(InsightLimits *limits, Relation rel);
 extern void InsightLimitsRefresh(InsightLimits *limits, Relation rel);
