@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * space.h
- *	  The inside of undo's space management, shared by space.c, discard.c,
- *	  shrink.c, worker.c, temp.c, undoam.c and the views.  See space.c for the
- *	  invariants and the lock order.
+ *	  The inside of undo's space management, shared by space.c, append.c,
+ *	  discard.c, shrink.c, worker.c, temp.c, undoam.c and the views.  See
+ *	  space.c for the invariants and the lock order.
  *
  *-------------------------------------------------------------------------
  */
@@ -130,6 +130,8 @@ extern UndoSpace *UndoSpaceLock(UndoKind kind, LWLockMode mode);
 extern void UndoSpaceUnlock(UndoSpace *sp);
 extern UndoSpace *UndoSpaceAt(int i);
 extern UndoExtent *UndoExtentAt(UndoSpace *sp, uint32 n);
+extern void UndoSpaceAddExtent(UndoSpace *sp);
+extern uint32 UndoLowestFree(UndoSpace *sp);
 extern uint32 UndoSpaceCut(UndoSpace *sp, uint32 keep);
 extern void UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep);
 extern void UndoExtentAdvanceXid(UndoExtent *ext, TransactionId xid);

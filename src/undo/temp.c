@@ -40,7 +40,7 @@ static FormData_pg_class temp_form;
 static BlockNumber temp_nblocks = 0;	/* length of the file */
 static BlockNumber temp_fill = 1;	/* blocks begun, counting block 0 */
 static bool temp_aborted = false;	/* changes wait for being restored */
-static int	temp_written_level = 0; /* as written_level in space.c */
+static int	temp_written_level = 0; /* as written_level in append.c */
 
 /* the tables that have had undo here, for the way back from a record */
 typedef struct TempTableKey

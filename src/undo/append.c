@@ -1,0 +1,572 @@
+/*-------------------------------------------------------------------------
+ *
+ * append.c
+ *	  Writing undo: the extents that a transaction has, where it appends, and
+ *	  what becomes of them at its end.
+ *
+ * See space.c for the states of an extent, the invariants and the lock order.
+ *
+ * The pin
+ *	  A transaction keeps the page that it writes to pinned until it ends, for
+ *	  each of its rows needs it again.  The page is of an extent that it owns,
+ *	  so nobody wants to drop it from the buffers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "undo/space.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+#define InvalidExtent PG_UINT32_MAX
+
+/* an extent that the open transaction has written to */
+typedef struct OwnedExtent
+{
+	UndoSpace  *space;
+	UndoExtent *ext;
+	uint32		number;
+} OwnedExtent;
+
+/* where this backend appends */
+typedef struct UndoWriter
+{
+	int			cur;			/* index in owned, or -1 */
+	UndoSpace  *last_space;		/* the extent that the last transaction ... */
+	uint32		last;			/* ... ended in */
+	Buffer		recent_buffer;	/* a guess where the current page is */
+	BlockNumber recent_block;
+	bool		pinned;			/* more than a guess: recent_buffer is pinned,
+								 * until the transaction ends */
+} UndoWriter;
+
+static UndoWriter writers[UNDO_SHARED_KINDS] = {
+	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber, false},
+	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
+};
+
+static OwnedExtent *owned = NULL;
+static int	nowned = 0;
+static int	max_owned = 0;
+static int	nflagged = 0;		/* owned[0 .. nflagged) have NEEDS_SCAN */
+
+/* deepest subtransaction that may have written since it was looked at */
+static int	written_level = 0;
+
+static UndoInsert *prepared = NULL; /* between UndoPrepare and UndoRelease */
+static UndoWriter *prepared_writer = NULL;
+
+/* ---------------- taking extents, and handing them back ---------------- */
+
+/*
+ * Own extent n if it is partial and below limit.  The space's lock is held,
+ * shared will do.
+ */
+static bool
+UndoTryPartial(UndoSpace *sp, uint32 n, uint32 limit)
+{
+	UndoExtent *ext;
+	uint32		state;
+
+	if (n >= Min(sp->nextents, limit))
+		return false;
+	ext = UndoExtentAt(sp, n);
+	state = pg_atomic_read_u32(&ext->state);
+	while ((state & EXT_STATE_MASK) == EXT_PARTIAL)
+	{
+		if (pg_atomic_compare_exchange_u32(&ext->state, &state,
+										   (state & ~EXT_STATE_MASK) | EXT_OWNED))
+			return true;
+	}
+	return false;
+}
+
+static bool
+UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 limit, uint32 *number)
+{
+	if (w->last_space == sp && UndoTryPartial(sp, w->last, limit))
+	{
+		*number = w->last;
+		return true;
+	}
+	for (int i = 0; i < UNDO_RECENT; i++)
+	{
+		uint32		n = pg_atomic_read_u32(&sp->recent[(MyProcPid + i) % UNDO_RECENT]);
+
+		if (UndoTryPartial(sp, n, limit))
+		{
+			*number = n;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Own a free extent, or a new one; with the lock held exclusively.
+ */
+static void
+UndoTakeFree(UndoSpace *sp, uint32 n)
+{
+	UndoExtent *ext;
+
+	if (n == sp->nextents)
+		UndoSpaceAddExtent(sp);
+	sp->first_free = n + 1;
+
+	ext = UndoExtentAt(sp, n);
+	ext->fill = 0;
+	ext->scanned = 0;
+	pg_atomic_write_u32(&ext->newest_xid, InvalidTransactionId);
+	pg_atomic_write_u32(&ext->state, EXT_OWNED);
+	pg_atomic_fetch_add_u32(&sp->taken, 1);
+}
+
+/*
+ * With the lock held exclusively: an extent, in any case but that of a limit
+ * that has been reached (InvalidExtent).  Extents from "retreat" up are left
+ * alone only as long as there are free ones below.
+ */
+static uint32
+UndoTakeAny(UndoSpace *sp, UndoWriter *w, bool limited)
+{
+	uint32		lowest = UndoLowestFree(sp);
+	bool		allowed = !limited || UndoLimitAllows(lowest);
+	uint32		n;
+
+	if ((!allowed || lowest >= pg_atomic_read_u32(&sp->retreat)) &&
+		UndoFindPartial(sp, w, PG_UINT32_MAX, &n))
+		return n;
+	if (!allowed)
+		return InvalidExtent;
+	UndoTakeFree(sp, lowest);
+	return lowest;
+}
+
+/*
+ * Make room in owned, so that nothing can fail once an extent is taken.
+ */
+static void
+UndoReserveOwned(void)
+{
+	if (nowned < max_owned)
+		return;
+	if (owned == NULL)
+		owned = MemoryContextAlloc(TopMemoryContext, 16 * sizeof(OwnedExtent));
+	else
+		owned = repalloc_huge(owned, (Size) max_owned * 2 * sizeof(OwnedExtent));
+	max_owned = max_owned ? max_owned * 2 : 16;
+}
+
+/*
+ * Let go of the page that is kept pinned.  It may be locked only if the caller
+ * unlocks it first.
+ */
+static void
+UndoUnpinPage(UndoWriter *w)
+{
+	ResourceOwner save = CurrentResourceOwner;
+
+	if (!w->pinned)
+		return;
+	w->pinned = false;
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	ReleaseBuffer(w->recent_buffer);
+	CurrentResourceOwner = save;
+}
+
+static void
+UndoTakeExtent(UndoKind kind, bool limited)
+{
+	UndoWriter *w = &writers[kind];
+	UndoSpace  *sp;
+	uint32		n;
+
+	UndoReserveOwned();
+	UndoUnpinPage(w);
+
+	sp = UndoSpaceLock(kind, LW_SHARED);
+	if (!UndoFindPartial(sp, w, pg_atomic_read_u32(&sp->retreat), &n))
+	{
+		UndoSpaceUnlock(sp);
+		sp = UndoSpaceLock(kind, LW_EXCLUSIVE);
+		n = UndoTakeAny(sp, w, limited);
+		if (n == InvalidExtent)
+		{
+			UndoSpaceUnlock(sp);
+			UndoReportLimit(sp);
+		}
+	}
+	owned[nowned].space = sp;
+	owned[nowned].ext = UndoExtentAt(sp, n);
+	owned[nowned].number = n;
+	w->cur = nowned++;
+	UndoSpaceUnlock(sp);
+
+	/*
+	 * A worker that leaves sets worker_pid to 0 and only then looks for
+	 * extents a last time; what made the extent ours was a full barrier.
+	 */
+	if (sp->worker_pid == 0)
+		UndoWorkerWakeup();
+}
+
+/*
+ * The open transaction has aborted changes in what it has written so far.
+ * Extents stay flagged while they are owned, so each is visited once.
+ */
+static void
+UndoFlagOwned(void)
+{
+	for (; nflagged < nowned; nflagged++)
+		pg_atomic_fetch_or_u32(&owned[nflagged].ext->state,
+							   EXT_NEEDS_SCAN | EXT_DIRTY);
+}
+
+/*
+ * End of the transaction: let go of all extents.  No locks, nothing that can
+ * fail.
+ */
+static void
+UndoHandBack(bool needs_scan)
+{
+	if (nowned > 0)
+	{
+		if (needs_scan)
+			UndoFlagOwned();
+		for (int i = 0; i < UNDO_SHARED_KINDS; i++)
+			writers[i].last_space = writers[i].cur >= 0 ?
+				owned[writers[i].cur].space : writers[i].last_space;
+		for (int i = 0; i < nowned; i++)
+		{
+			OwnedExtent *o = &owned[i];
+			bool		current = (writers[0].cur == i || writers[1].cur == i);
+			uint32		new_state = current ? EXT_PARTIAL : EXT_FULL;
+			uint32		state = pg_atomic_read_u32(&o->ext->state);
+
+			if (current)
+			{
+				writers[o->space->kind].last = o->number;
+				pg_atomic_write_u32(&o->space->recent[o->number % UNDO_RECENT],
+									o->number);
+			}
+			while (!pg_atomic_compare_exchange_u32(&o->ext->state, &state,
+												   (state & ~EXT_STATE_MASK) | new_state))
+				;
+		}
+	}
+	for (int i = 0; i < UNDO_SHARED_KINDS; i++)
+	{
+		UndoUnpinPage(&writers[i]);
+		writers[i].cur = -1;
+	}
+	nowned = 0;
+	nflagged = 0;
+	written_level = 0;
+	prepared = NULL;
+}
+
+/* ---------------- transaction callbacks ---------------- */
+
+static void
+UndoXactCallback(XactEvent event, void *arg)
+{
+	if (undo_shared == NULL)
+		return;
+
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			UndoTempPreCommit();
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+			UndoTempAtCommit();
+			UndoHandBack(false);
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PREPARE:
+			/* a prepared transaction may yet be rolled back */
+			UndoTempAtAbort();
+			UndoHandBack(true);
+			break;
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			break;
+	}
+}
+
+static void
+UndoSubXactCallback(SubXactEvent event, SubTransactionId mySubid,
+					SubTransactionId parentSubid, void *arg)
+{
+	int			level;
+
+	if (undo_shared == NULL)
+		return;
+
+	level = GetCurrentTransactionNestLevel();
+	if (event == SUBXACT_EVENT_COMMIT_SUB)
+	{
+		UndoTempSubCommit(level);
+		written_level = Min(written_level, level - 1);
+	}
+	else if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		UndoTempSubAbort(level);
+		if (written_level >= level)
+			UndoFlagOwned();
+		written_level = Min(written_level, level - 1);
+		prepared = NULL;
+	}
+}
+
+/*
+ * Once, by the postmaster: its children inherit them.
+ */
+void
+UndoRegisterCallbacks(void)
+{
+	RegisterXactCallback(UndoXactCallback, NULL);
+	RegisterSubXactCallback(UndoSubXactCallback, NULL);
+}
+
+/* ---------------- writing ---------------- */
+
+/*
+ * The file must reach to the end of extent n.
+ */
+static void
+UndoExtendFile(UndoSpace *sp, Relation undorel, uint32 n)
+{
+	BlockNumber want = UndoExtentStart(n + 1);
+	BlockNumber nblocks;
+
+	LWLockAcquire(&sp->extend_lock.lock, LW_EXCLUSIVE);
+	nblocks = smgrnblocks(RelationGetSmgr(undorel), MAIN_FORKNUM);
+	if (nblocks < want)
+		ZeroExtend(RelationGetSmgr(undorel), MAIN_FORKNUM, nblocks,
+				   want - nblocks);
+	LWLockRelease(&sp->extend_lock.lock);
+}
+
+/*
+ * Pin the page, or with init begin it anew (then it is locked as well).  The
+ * pin is kept for the next records, so it belongs to the transaction, not to
+ * the command or subtransaction.
+ */
+static Buffer
+UndoPinPage(UndoWriter *w, Relation undorel, BlockNumber block, bool init)
+{
+	ResourceOwner save = CurrentResourceOwner;
+
+	Assert(!w->pinned);
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	if (init)
+		w->recent_buffer = ReadBufferExtended(undorel, MAIN_FORKNUM, block,
+											  RBM_ZERO_AND_LOCK, NULL);
+	else if (w->recent_block != block || !BufferIsValid(w->recent_buffer) ||
+			 !ReadRecentBuffer(RelLocator(undorel), MAIN_FORKNUM, block,
+							   w->recent_buffer))
+		w->recent_buffer = ReadBuffer(undorel, block);
+	w->recent_block = block;
+	w->pinned = true;
+	CurrentResourceOwner = save;
+	return w->recent_buffer;
+}
+
+/*
+ * Pin and lock the page of the current extent that has room for len bytes;
+ * InvalidBuffer if none has.
+ */
+static Buffer
+UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
+{
+	OwnedExtent *o = &owned[w->cur];
+	BlockNumber block;
+	Buffer		buffer;
+	PageHeader	ph;
+
+	if (o->ext->fill > 0)
+	{
+		block = UndoExtentStart(o->number) + o->ext->fill - 1;
+		if (w->pinned && w->recent_block == block)
+			buffer = w->recent_buffer;
+		else
+		{
+			UndoUnpinPage(w);
+			buffer = UndoPinPage(w, undorel, block, false);
+		}
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		ph = (PageHeader) BufferGetPage(buffer);
+		if (PageIsNew((Page) ph) || ph->pd_lower < SizeOfPageHeaderData ||
+			ph->pd_lower > ph->pd_special || ph->pd_special > BLCKSZ)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("block %u of relation \"%s.%s\" is not a page of undo",
+							block, INPLACE_SCHEMA,
+							RelationGetRelationName(undorel))));
+		if (ph->pd_special - ph->pd_lower >= len)
+		{
+			ui->ptr = UndoPtrMake(block, ph->pd_lower);
+			ui->init = false;
+			return buffer;
+		}
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	}
+
+	if (o->ext->fill >= UNDO_EXTENT_BLOCKS)
+		return InvalidBuffer;
+	if (o->ext->fill == 0)
+		UndoExtendFile(o->space, undorel, o->number);
+	block = UndoExtentStart(o->number) + o->ext->fill;
+	UndoUnpinPage(w);
+	buffer = UndoPinPage(w, undorel, block, true);
+	ui->ptr = UndoPtrMake(block, SizeOfPageHeaderData);
+	ui->init = true;
+	return buffer;
+}
+
+/*
+ * Among the records written, is there a lock put on a change that may be
+ * rolled back without us?  Restoring that row goes through the lock's record.
+ * Called in a critical section: no commit log here, so a change that has just
+ * committed, with no hint of it, counts too.
+ */
+static bool
+UndoLocksOpenChange(const char *rec, Size len)
+{
+	const char *end = rec + len;
+
+	while (rec < end)
+	{
+		UndoRecordHeader hdr;
+		InplaceTupleHeaderData old;
+
+		memcpy(&hdr, rec, SizeOfUndoRecordHeader);
+		if (hdr.ur_type == UNDO_LOCK && !(hdr.ur_flags & UR_RELATIVE_HEADER))
+		{
+			memcpy(&old, rec + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
+			if (!(old.t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
+				!TransactionIdPrecedes(old.t_xid, TransactionXmin) &&
+				!TransactionIdIsCurrentTransactionId(old.t_xid))
+				return true;
+		}
+		Assert(hdr.ur_len >= SizeOfUndoRecordHeader);
+		rec += hdr.ur_len;
+	}
+	return false;
+}
+
+static void
+UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
+					UndoInsert *ui, bool limited)
+{
+	UndoKind	kind = UndoKindOf(rel);
+	UndoWriter *w;
+	Relation	undorel;
+	TransactionId xid;
+
+	Assert(len <= UNDO_MAX_RECORD);
+	ui->by_name = false;
+	ui->from_page = false;
+
+	if (kind == UNDO_TEMP)
+	{
+		UndoTempPrepare(rel, len, ui);
+		return;
+	}
+
+	xid = GetCurrentTransactionId();
+	written_level = Max(written_level, GetCurrentTransactionNestLevel());
+	w = &writers[kind];
+	undorel = UndoRelGet(kind, false);
+
+	/* the second is for who drops and creates the extension while writing */
+	if (w->cur < 0 ||
+		!RelFileLocatorEquals(owned[w->cur].space->locator, RelLocator(undorel)))
+		UndoTakeExtent(kind, limited);
+	for (;;)
+	{
+		ui->buffer = UndoFindRoom(w, undorel, len, ui);
+		if (BufferIsValid(ui->buffer))
+			break;
+		/* the one that is full stays ours until the transaction ends */
+		UndoTakeExtent(kind, limited);
+	}
+	UndoExtentAdvanceXid(owned[w->cur].ext, xid);
+	if (TransactionIdIsNormal(newest_xid))
+		UndoExtentAdvanceXid(owned[w->cur].ext, newest_xid);
+	ui->needs_wal = (kind == UNDO_LOGGED);
+	prepared = ui;
+	prepared_writer = w;
+}
+
+void
+UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
+{
+	UndoPrepareInternal(rel, len, newest_xid, ui, true);
+}
+
+/*
+ * For the rollback of a row: it is what makes room again, and readers do it
+ * too, so inplace.undo_limit is not for it.
+ */
+void
+UndoPrepareRestore(Relation rel, Size len, TransactionId newest_xid,
+				   UndoInsert *ui)
+{
+	UndoPrepareInternal(rel, len, newest_xid, ui, false);
+}
+
+void
+UndoAppend(UndoInsert *ui, const char *rec, Size len)
+{
+	Page		page = BufferGetPage(ui->buffer);
+
+	if (ui->init)
+		UndoPageInit(page);
+	UndoPagePut(page, UndoPtrOffset(ui->ptr), rec, len);
+	MarkBufferDirty(ui->buffer);
+
+	if (BufferIsLocal(ui->buffer))
+		UndoTempAppended(ui);
+	else
+	{
+		UndoExtent *ext = owned[prepared_writer->cur].ext;
+
+		Assert(prepared == ui);
+		if (ui->init)
+			ext->fill++;
+		if (UndoLocksOpenChange(rec, len))
+			pg_atomic_fetch_or_u32(&ext->state, EXT_NEEDS_SCAN | EXT_DIRTY);
+	}
+}
+
+void
+UndoRegister(UndoInsert *ui, uint8 block_id)
+{
+	if (ui->needs_wal)
+		XLogRegisterBuffer(block_id, ui->buffer,
+						   REGBUF_STANDARD | (ui->init ? REGBUF_WILL_INIT : 0));
+}
+
+void
+UndoSetLSN(UndoInsert *ui, XLogRecPtr lsn)
+{
+	if (ui->needs_wal)
+		PageSetLSN(BufferGetPage(ui->buffer), lsn);
+}
+
+void
+UndoRelease(UndoInsert *ui)
+{
+	if (BufferIsLocal(ui->buffer))
+		ReleaseBuffer(ui->buffer);
+	else
+		LockBuffer(ui->buffer, BUFFER_LOCK_UNLOCK);
+	ui->buffer = InvalidBuffer;
+	prepared = NULL;
+}
