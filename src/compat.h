@@ -36,6 +36,13 @@ typedef Oid RelFileNumber;
 #define RelidByRelfilenumber(spc, num) RelidByRelfilenode(spc, num)
 #endif
 
+/* the local xid of a process's transaction */
+#if PG_VERSION_NUM >= 170000
+#define ProcLxid(proc)		((proc)->vxid.lxid)
+#else
+#define ProcLxid(proc)		((proc)->lxid)
+#endif
+
 /* reading ahead came in 17 */
 #if PG_VERSION_NUM >= 170000
 #define HAVE_READ_STREAM

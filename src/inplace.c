@@ -110,11 +110,12 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	int			save_depth = inplace_executor_depth;
 	CmdType		save_operation = inplace_executor_operation;
 	EState	   *save_estate = inplace_executor_estate;
+	bool		closed;
 
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
 	inplace_executor_operation = queryDesc->operation;
-	UndoHoldPublish();
+	closed = UndoHoldBeforeRun(queryDesc);
 	PG_TRY();
 	{
 		if (prev_ExecutorRun_hook)
@@ -124,6 +125,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	}
 	PG_FINALLY();
 	{
+		UndoHoldAfterRun(closed);
 		inplace_executor_depth = save_depth;
 		inplace_executor_operation = save_operation;
 		inplace_executor_estate = save_estate;
@@ -617,6 +619,6 @@ _PG_init(void)
 	RegisterXactCallback(InplaceXactCallback, NULL);
 	UndoRegisterCallbacks();
 	inplace_register_row_page_callbacks();
-	UndoHoldersRegister();
+	UndoHoldInit();
 	inplace_preloaded = true;
 }

@@ -15,10 +15,10 @@
  * aborted transaction is older than every transaction the snapshot waits for,
  * fetch_mvcc therefore goes to the page again.
  *
- * In REPEATABLE READ it does so for any version that is not visible.  The undo
- * worker may give back undo that such a transaction does not see once
- * the page does not lead there any more (undo/squeeze.c): so it must not be
- * led there by a copy.
+ * But in SERIALIZABLE, it does so for any version that is not visible.  The
+ * undo worker may give back undo that a transaction does not see once the page
+ * does not lead there any more (undo/squeeze.c): so it must not be led there by
+ * a copy.
  *
  *-------------------------------------------------------------------------
  */
@@ -337,7 +337,7 @@ mvcc_visible(VersionWalk *w, Snapshot snapshot, Buffer hint_buffer,
 static bool
 copy_is_unsafe(InplaceTupleHeader tup, Snapshot snapshot)
 {
-	if (XactIsoLevel == XACT_REPEATABLE_READ)
+	if (XactIsoLevel != XACT_SERIALIZABLE)
 		return (HdrHasUndo(tup) || (tup->t_infomask & IP_LOCK_INDIRECT)) &&
 			inplace_quick_visible(tup, snapshot) != 1;
 	return TransactionIdPrecedes(tup->t_xid, snapshot->xmin) &&

@@ -722,6 +722,7 @@ DiscardTickSpace(DiscardState *ds)
 	InvalidateCatalogSnapshot();
 	ds->horizon = GetOldestNonRemovableTransactionId(ds->undorel);
 	ds->space->horizon = ds->horizon;
+	UndoHoldersLook(ds->horizon);
 
 	if (!RestoreExtents(ds) || !FindReleasable(ds))
 		return;

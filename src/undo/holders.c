@@ -11,28 +11,22 @@
  * replaced before all other snapshots were taken is then needed by nobody.
  *
  * What is published
- *	  Slot n belongs to the process with the n-th entry of the proc array.  It
- *	  has the bounds of the snapshot of a REPEATABLE READ transaction, from
- *	  its first query (or COPY) on until its end.  That is a promise: there is
- *	  no other snapshot with which the process looks at tables.
- *	  1. A REPEATABLE READ transaction gets the same snapshot for each query.
- *		 SERIALIZABLE ones do so too, but have to meet the writers that they do
- *		 not see, so they publish nothing.
- *	  2. GetLatestSnapshot gives others.  Foreign key checks use it, in a
- *		 transaction that has changed something: while a process has an xid
- *		 what it has published does not count.  Utility statements do: the
- *		 slot is empty during any that is not known to need no such snapshot.
- *	  3. A function in C may do so (currtid2 does).  So a walk back with a
- *		 snapshot that is not the published one withdraws that, and is refused
- *		 if something that it might need can have been dropped.
- *	  4. Parallel workers publish nothing.  Nor does who imports a snapshot,
- *		 before its own first query.
+ *	  Slot n belongs to the process with the n-th entry of the proc array.  What
+ *	  the process promises with it is in hold.c:
+ *	  - the bounds of a REPEATABLE READ transaction's snapshot, the only one with
+ *		which it looks at tables, or
+ *	  - of a READ COMMITTED transaction that it has no snapshot with an xmax newer
+ *		than newest_xmax, provided that "closed" is set or the session is
+ *		reported to be idle in a transaction.  (All of its snapshots have an
+ *		xmin that is not older than that in the proc array.)
+ *	  It does not count while the process has an xid.
  *
  * What the bounds mean
- *	  UndoHoldersRead gives a set of snapshots and an xid, all_see, such that
- *	  every snapshot that exists then, or is taken later, is in that set or has
- *	  an xmin that is not older than all_see.  Nothing that happens afterwards
- *	  changes that, so the bounds may be used at any later time.
+ *	  UndoHoldersRead gives a set of ranges from an xmin to an xmax, and an xid,
+ *	  all_see, such that every snapshot that exists then, or is taken later, is
+ *	  within one of the ranges or has an xmin that is not older than all_see.
+ *	  Nothing that happens afterwards changes that, so the bounds may be used at
+ *	  any later time.
  *
  *	  Let A be the oldest xid running at time t1 (the next one if there is
  *	  none), and t2, later, the time when the processes are looked at, with
@@ -43,10 +37,11 @@
  *		t2 is some process's, whose xmin in the proc array is not newer than
  *		the snapshot's.  No process can be in the middle of taking over one
  *		from another, for that is done with ProcArrayLock held.
- *	  - If that process has published and has no xid, then this is the
- *		published one: any other was taken after the slot had been emptied, or
- *		the xid assigned, so that was to be seen at t2, too (taking a snapshot
- *		takes ProcArrayLock).
+ *	  - If that process has published and has no xid, then it is within the
+ *		published range: any other was taken after the slot had been emptied,
+ *		the xid assigned, "closed" taken back, or the session reported to be
+ *		running, so that was to be seen at t2, too (taking a snapshot takes
+ *		ProcArrayLock).
  *	  - If not, all_see is not newer than its xmin.
  *	  - Replication slots are looked at before and after: what leaves a slot
  *		for a process does so after that process has the xmin.
@@ -60,43 +55,27 @@
  */
 #include "inplace.h"
 
-#include "access/parallel.h"
-#include "nodes/parsenodes.h"
+#include "access/transam.h"
+#include "storage/ipc.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "undo/holders.h"
 
-typedef struct HolderSlot
-{
-	pg_atomic_uint32 xmin;		/* invalid if nothing is published */
-	pg_atomic_uint32 xmax;
-	pg_atomic_uint32 passed;	/* newest all_see given out that relies on it;
-								 * written with ProcArrayLock exclusive */
-} HolderSlot;
-
-typedef struct HoldersShared
-{
-	pg_atomic_uint32 count;		/* slots with something in them */
-	HolderSlot	slots[FLEXIBLE_ARRAY_MEMBER];
-} HoldersShared;
-
 bool		inplace_squeeze_undo = true;
 
-static HoldersShared *shared = NULL;
+UndoHoldersShared *undo_holders = NULL;
 
-/* what this process has published, if published */
-static bool published = false;
-static bool published_before = false;	/* ... in this transaction */
-static UndoHeldSnapshot mine;
+/* do we, an undo worker, count as one that has seen a held snapshot? */
+static bool saw_held = false;
 
-/* how often UndoHoldSuspend has been called: nothing may be published then */
-static int	suspended = 0;
+/* a READ COMMITTED transaction's snapshot that is younger is not worth it */
+#define HELD_MIN_AGE	1000
 
 Size
 UndoHoldersShmemSize(void)
 {
-	return add_size(offsetof(HoldersShared, slots),
-					mul_size(MaxBackends, sizeof(HolderSlot)));
+	return add_size(offsetof(UndoHoldersShared, slots),
+					mul_size(MaxBackends, sizeof(UndoHolderSlot)));
 }
 
 void
@@ -104,187 +83,23 @@ UndoHoldersShmemInit(void)
 {
 	bool		found;
 
-	shared = ShmemInitStruct("inplace undo holders", UndoHoldersShmemSize(),
+	undo_holders = ShmemInitStruct("inplace undo holders", UndoHoldersShmemSize(),
 							 &found);
 	if (found)
 		return;
-	pg_atomic_init_u32(&shared->count, 0);
+	pg_atomic_init_u32(&undo_holders->count, 0);
 	for (int i = 0; i < MaxBackends; i++)
 	{
-		pg_atomic_init_u32(&shared->slots[i].xmin, InvalidTransactionId);
-		pg_atomic_init_u32(&shared->slots[i].xmax, InvalidTransactionId);
-		pg_atomic_init_u32(&shared->slots[i].passed, InvalidTransactionId);
+		UndoHolderSlot *slot = &undo_holders->slots[i];
+
+		pg_atomic_init_u32(&slot->xmin, InvalidTransactionId);
+		pg_atomic_init_u32(&slot->xmax, InvalidTransactionId);
+		pg_atomic_init_u32(&slot->lxid, InvalidLocalTransactionId);
+		pg_atomic_init_u32(&slot->newest_xmax, InvalidTransactionId);
+		pg_atomic_init_u32(&slot->closed, 0);
+		pg_atomic_init_u32(&slot->passed, InvalidTransactionId);
+		slot->status = NULL;
 	}
-}
-
-/* ---------------- about ourselves ---------------- */
-
-static HolderSlot *
-my_slot(void)
-{
-	return &shared->slots[MyProc - ProcGlobal->allProcs];
-}
-
-static void
-withdraw(void)
-{
-	if (!published)
-		return;
-	pg_atomic_write_u32(&my_slot()->xmin, InvalidTransactionId);
-	pg_atomic_fetch_sub_u32(&shared->count, 1);
-	published = false;
-}
-
-/*
- * Called before each query, and each statement that is like one.
- */
-void
-UndoHoldPublish(void)
-{
-	Snapshot	snapshot;
-
-	if (likely(XactIsoLevel != XACT_REPEATABLE_READ) || published ||
-		!FirstSnapshotSet || shared == NULL)
-		return;
-	if (!inplace_squeeze_undo || suspended > 0 || IsParallelWorker() ||
-		RecoveryInProgress() || HistoricSnapshotActive() ||
-		MyProc - ProcGlobal->allProcs >= MaxBackends)
-		return;
-
-	snapshot = GetTransactionSnapshot();
-	mine.xmin = snapshot->xmin;
-	mine.xmax = snapshot->xmax;
-	if (!TransactionIdIsNormal(mine.xmin) || !TransactionIdIsNormal(mine.xmax))
-		return;
-	pg_atomic_write_u32(&my_slot()->xmax, mine.xmax);
-	if (!published_before)
-		pg_atomic_write_u32(&my_slot()->passed, InvalidTransactionId);
-	published_before = true;
-	pg_write_barrier();
-	pg_atomic_write_u32(&my_slot()->xmin, mine.xmin);
-	pg_atomic_fetch_add_u32(&shared->count, 1);
-	published = true;
-}
-
-/*
- * Statements that take no snapshot but the transaction's.  Queries in them,
- * and in the functions that they call, are looked at by themselves.
- */
-static bool
-takes_no_snapshot(Node *stmt)
-{
-	switch (nodeTag(stmt))
-	{
-		case T_TransactionStmt:
-		case T_DeclareCursorStmt:
-		case T_FetchStmt:
-		case T_ClosePortalStmt:
-		case T_VariableSetStmt:
-		case T_VariableShowStmt:
-		case T_PrepareStmt:
-		case T_ExecuteStmt:
-		case T_DeallocateStmt:
-		case T_ExplainStmt:
-		case T_LockStmt:
-			return true;
-		case T_CopyStmt:
-			return !((CopyStmt *) stmt)->is_from;
-		default:
-			return false;
-	}
-}
-
-/*
- * Before a utility statement; true if UndoHoldResume is to be called after it.
- */
-bool
-UndoHoldBeforeUtility(Node *stmt)
-{
-	if (takes_no_snapshot(stmt))
-	{
-		if (IsA(stmt, CopyStmt))
-			UndoHoldPublish();
-		return false;
-	}
-	UndoHoldSuspend();
-	return true;
-}
-
-/*
- * For the time in which other snapshots are used.  (If that ends with an error
- * UndoHoldResume need not be called: the rest of the session then publishes
- * nothing until a transaction is rolled back.)
- */
-void
-UndoHoldSuspend(void)
-{
-	withdraw();
-	suspended++;
-}
-
-void
-UndoHoldResume(void)
-{
-	/* zero if the transaction has ended, with an error, in between */
-	if (suspended > 0)
-		suspended--;
-}
-
-/*
- * We are about to go back past a version with an MVCC snapshot.  If it is not
- * the published one, that must not count any more, and all that was dropped
- * before has to be what this one sees as replaced.
- */
-void
-UndoHoldCheckSnapshot(Snapshot snapshot)
-{
-	TransactionId passed;
-
-	if (likely(!published) ||
-		(snapshot->xmin == mine.xmin && snapshot->xmax == mine.xmax))
-		return;
-
-	withdraw();
-	/* what has been concluded from the slot is there to be seen now */
-	LWLockAcquire(ProcArrayLock, LW_SHARED);
-	passed = pg_atomic_read_u32(&my_slot()->passed);
-	LWLockRelease(ProcArrayLock);
-	if (TransactionIdIsValid(passed) &&
-		TransactionIdPrecedes(snapshot->xmin, passed))
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("could not use a second snapshot in a REPEATABLE READ transaction"),
-				 errdetail("Row versions between the two may have been dropped."),
-				 errhint("The transaction might succeed if retried, or with \"inplace.squeeze_undo\" off.")));
-}
-
-static void
-holders_xact_callback(XactEvent event, void *arg)
-{
-	switch (event)
-	{
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-			suspended = 0;
-			/* FALLTHROUGH */
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PREPARE:
-			withdraw();
-			published_before = false;
-			break;
-		default:
-			break;
-	}
-}
-
-/*
- * Once, by the postmaster.
- */
-void
-UndoHoldersRegister(void)
-{
-	RegisterXactCallback(holders_xact_callback, NULL);
 }
 
 /* ---------------- about everybody ---------------- */
@@ -292,7 +107,7 @@ UndoHoldersRegister(void)
 bool
 UndoHoldersAny(void)
 {
-	return inplace_squeeze_undo && pg_atomic_read_u32(&shared->count) > 0;
+	return inplace_squeeze_undo && pg_atomic_read_u32(&undo_holders->count) > 0;
 }
 
 static void
@@ -300,6 +115,44 @@ lower(TransactionId *bound, TransactionId xid)
 {
 	if (TransactionIdIsNormal(xid) && TransactionIdPrecedes(xid, *bound))
 		*bound = xid;
+}
+
+/*
+ * Is the session waiting for its client, in the middle of a transaction?
+ */
+static bool
+is_idle(volatile PgBackendStatus *status)
+{
+	int			before;
+	int			after;
+	bool		idle;
+
+	pgstat_begin_read_activity(status, before);
+	idle = status->st_state == STATE_IDLEINTRANSACTION &&
+		status->st_backendType == B_BACKEND;
+	pgstat_end_read_activity(status, after);
+	return idle && pgstat_read_activity_complete(before, after);
+}
+
+/*
+ * The snapshots of a READ COMMITTED transaction, if one knows of all.
+ */
+static bool
+read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,
+			   UndoHeldSnapshot *held)
+{
+	uint32		lxid = pg_atomic_read_u32(&slot->lxid);
+
+	if (lxid == InvalidLocalTransactionId || lxid != ProcLxid(proc) ||
+		!TransactionIdIsNormal(xmin))
+		return false;
+	pg_read_barrier();
+	if (pg_atomic_read_u32(&slot->closed) == 0 && !is_idle(slot->status))
+		return false;
+	pg_read_barrier();
+	held->xmin = xmin;
+	held->xmax = pg_atomic_read_u32(&slot->newest_xmax);
+	return true;
 }
 
 /*
@@ -322,11 +175,14 @@ read_process(UndoBounds *b, int n)
 		!TransactionIdIsValid(proc->xid))
 	{
 		UndoHeldSnapshot *held = &b->held[b->nheld];
+		UndoHolderSlot *slot = &undo_holders->slots[n];
 
-		held->xmin = pg_atomic_read_u32(&shared->slots[n].xmin);
+		held->xmin = pg_atomic_read_u32(&slot->xmin);
 		pg_read_barrier();
-		held->xmax = pg_atomic_read_u32(&shared->slots[n].xmax);
-		if (TransactionIdIsValid(held->xmin))
+		held->xmax = pg_atomic_read_u32(&slot->xmax);
+		if (TransactionIdIsValid(held->xmin) ||
+			((int32) (b->all_see - xmin) > HELD_MIN_AGE &&
+			 read_committed(proc, slot, xmin, held)))
 		{
 			b->nheld++;
 			return true;
@@ -342,7 +198,7 @@ UndoHoldersRead(UndoBounds *b)
 	TransactionId slot_before;
 	TransactionId slot_after;
 	TransactionId catalog_xmin;
-	HolderSlot *slots[UNDO_MAX_HOLDERS];
+	UndoHolderSlot *slots[UNDO_MAX_HOLDERS];
 
 	b->nheld = 0;
 	ProcArrayGetReplicationSlotXmin(&slot_before, &catalog_xmin);
@@ -351,7 +207,7 @@ UndoHoldersRead(UndoBounds *b)
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
 	for (int i = 0; i < ProcGlobal->allProcCount; i++)
 		if (read_process(b, i))
-			slots[b->nheld - 1] = &shared->slots[i];
+			slots[b->nheld - 1] = &undo_holders->slots[i];
 	for (int i = 0; i < b->nheld; i++)
 	{
 		TransactionId passed = pg_atomic_read_u32(&slots[i]->passed);
@@ -365,4 +221,42 @@ UndoHoldersRead(UndoBounds *b)
 	ProcArrayGetReplicationSlotXmin(&slot_after, &catalog_xmin);
 	lower(&b->all_see, slot_before);
 	lower(&b->all_see, slot_after);
+}
+
+/*
+ * By an undo worker, now and then: is there something that would make it
+ * worthwhile to squeeze?
+ */
+static void
+forget_what_we_saw(int code, Datum arg)
+{
+	if (saw_held)
+		pg_atomic_fetch_sub_u32(&undo_holders->count, 1);
+	saw_held = false;
+}
+
+void
+UndoHoldersLook(TransactionId horizon)
+{
+	static bool registered = false;
+	bool		see = false;
+
+	if (inplace_squeeze_undo &&
+		(int32) (ReadNextTransactionId() - horizon) > HELD_MIN_AGE)
+	{
+		UndoBounds	bounds;
+
+		UndoHoldersRead(&bounds);
+		see = bounds.nheld > 0;
+	}
+	if (see == saw_held)
+		return;
+	if (!registered)
+		on_shmem_exit(forget_what_we_saw, (Datum) 0);
+	registered = true;
+	if (see)
+		pg_atomic_fetch_add_u32(&undo_holders->count, 1);
+	else
+		pg_atomic_fetch_sub_u32(&undo_holders->count, 1);
+	saw_held = see;
 }

@@ -10,6 +10,10 @@
 
 #include "inplace.h"
 
+#include "executor/execdesc.h"
+#include "port/atomics.h"
+#include "utils/backend_status.h"
+
 /* more are taken for sessions that have published nothing */
 #define UNDO_MAX_HOLDERS	32
 
@@ -31,15 +35,47 @@ typedef struct UndoBounds
 	UndoHeldSnapshot held[UNDO_MAX_HOLDERS];
 } UndoBounds;
 
+/*
+ * What a process has said of itself (hold.c).  A line of the cache each, as
+ * every query writes to its own.
+ */
+typedef struct UndoHolderSlot
+{
+	/* of a REPEATABLE READ transaction: its snapshot */
+	pg_atomic_uint32 xmin;		/* invalid if nothing is published */
+	pg_atomic_uint32 xmax;
+
+	/* of a READ COMMITTED transaction: all snapshots that it has */
+	pg_atomic_uint32 lxid;		/* which transaction, or invalid */
+	pg_atomic_uint32 newest_xmax;	/* none has a newer xmax */
+	pg_atomic_uint32 closed;	/* no new one while this is set */
+	volatile PgBackendStatus *status;
+
+	pg_atomic_uint32 passed;	/* newest all_see given out that relies on this
+								 * slot; written with ProcArrayLock exclusive */
+	char		pad[PG_CACHE_LINE_SIZE - 6 * sizeof(pg_atomic_uint32) -
+					sizeof(PgBackendStatus *)];
+} UndoHolderSlot;
+
+typedef struct UndoHoldersShared
+{
+	pg_atomic_uint32 count;		/* slots with an xmin, and undo workers that
+								 * have seen a held snapshot */
+	UndoHolderSlot slots[FLEXIBLE_ARRAY_MEMBER];
+} UndoHoldersShared;
+
+extern UndoHoldersShared *undo_holders;
+
 /* setting inplace.squeeze_undo */
 extern bool inplace_squeeze_undo;
 
 extern Size UndoHoldersShmemSize(void);
 extern void UndoHoldersShmemInit(void);
-extern void UndoHoldersRegister(void);
 
-/* by a session, about itself */
-extern void UndoHoldPublish(void);
+/* by a session, about itself: hold.c */
+extern void UndoHoldInit(void);
+extern bool UndoHoldBeforeRun(QueryDesc *queryDesc);
+extern void UndoHoldAfterRun(bool closed);
 extern bool UndoHoldBeforeUtility(Node *stmt);
 extern void UndoHoldSuspend(void);
 extern void UndoHoldResume(void);
@@ -48,5 +84,6 @@ extern void UndoHoldCheckSnapshot(Snapshot snapshot);
 /* by those who drop versions and give extents back */
 extern bool UndoHoldersAny(void);
 extern void UndoHoldersRead(UndoBounds *bounds);
+extern void UndoHoldersLook(TransactionId horizon);
 
 #endif							/* INPLACE_HOLDERS_H */

@@ -66,7 +66,7 @@
  *	  - Snapshots that are not held ones see everything recorded in the
  *		extent, as if it were behind the horizon, and follow nothing into it:
  *		the argument of discard.c.
- *	  - Held ones are in REPEATABLE READ transactions, and those walk
+ *	  - Held ones are not in SERIALIZABLE transactions, and the others walk
  *		with the row's page locked (visibility.c).  A chain that does not lead
  *		into the extent never does so again: what is put on a page leads to
  *		new records, or to where a record of the chain leads.

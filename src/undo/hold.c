@@ -1,0 +1,418 @@
+/*-------------------------------------------------------------------------
+ *
+ * hold.c
+ *	  What a session says about its own snapshots, so that others know what it
+ *	  may need (holders.c).
+ *
+ * REPEATABLE READ
+ *	  From its first query (or COPY) on, until its end, a transaction publishes
+ *	  the bounds of its snapshot: there is no other with which it looks at
+ *	  tables.
+ *	  1. It gets the same snapshot for each query.  SERIALIZABLE transactions
+ *		 do so too, but have to meet the writers that they do not see, so
+ *		 they publish nothing.
+ *	  2. GetLatestSnapshot gives others.  Foreign key checks use it, in a
+ *		 transaction that has changed something: while a process has an xid
+ *		 what it has published does not count.  Utility statements do: the
+ *		 slot is empty during any that is not known to need no such snapshot.
+ *	  3. A function in C may do so (currtid2 does).  So a walk back with a
+ *		 snapshot that is not the published one withdraws that, and is refused
+ *		 if something that it might need can have been dropped.
+ *	  4. Parallel workers publish nothing.  Nor does who imports a snapshot,
+ *		 before its own first query.
+ *
+ * READ COMMITTED
+ *	  Each query gets a new snapshot, and keeps it for as long as its portal
+ *	  is open.  What is published is how new the newest is (newest_xmax).  That
+ *	  is complete at any time at which no snapshot can have been taken since it
+ *	  was written, which is so
+ *	  1. while the session is reported to be idle in a transaction: its
+ *		 snapshots are those of open portals then, and all that were started have
+ *		 been through ExecutorStart.  Before it takes another snapshot it
+ *		 reports to be running.  (Without track_activities it says neither.)
+ *	  2. while "closed" is set: in ExecutorRun of the query of a client's unnamed
+ *		 portal, if it only reads and calls no function but the server's own,
+ *		 those do not take snapshots but for catalogs.
+ *	  Who takes a snapshot all the same at such a time (in a Describe message
+ *	  that has a domain's constraint checked, for instance) gets to note_snapshot,
+ *	  or with a function in C to UndoHoldCheckSnapshot: nothing that was published
+ *	  counts any more for the rest of the transaction, and the snapshot is
+ *	  refused if something that it might need can have been dropped.  A
+ *	  function called by a Function Call message, whose snapshot does not go
+ *	  through ExecutorStart, is noticed when it is called.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/parallel.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_proc.h"
+#include "executor/executor.h"
+#include "nodes/parsenodes.h"
+#include "storage/proc.h"
+#include "tcop/pquery.h"
+#include "undo/holders.h"
+#include "utils/syscache.h"
+
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+static object_access_hook_type prev_object_access_hook = NULL;
+
+/* what this process has published in REPEATABLE READ, if published */
+static bool published = false;
+static UndoHeldSnapshot mine;
+
+/* the transaction that has used its slot, and which must not any more */
+static LocalTransactionId slot_lxid = InvalidLocalTransactionId;
+static LocalTransactionId refused_lxid = InvalidLocalTransactionId;
+
+/* READ COMMITTED: as in our slot */
+static bool noted = false;
+static TransactionId noted_xmax;
+
+/* how often UndoHoldSuspend has been called: nothing may be published then */
+static int	suspended = 0;
+
+static UndoHolderSlot *
+my_slot(void)
+{
+	return &undo_holders->slots[MyProc - ProcGlobal->allProcs];
+}
+
+static bool
+may_use_slot(void)
+{
+	return undo_holders != NULL && MyProc != NULL &&
+		!IsParallelWorker() && !RecoveryInProgress() &&
+		!HistoricSnapshotActive() &&
+		MyProc - ProcGlobal->allProcs < MaxBackends;
+}
+
+/* what was given out to rely on an earlier transaction does not count */
+static void
+begin_use(void)
+{
+	if (slot_lxid == ProcLxid(MyProc))
+		return;
+	slot_lxid = ProcLxid(MyProc);
+	pg_atomic_write_u32(&my_slot()->passed, InvalidTransactionId);
+}
+
+/*
+ * We use a snapshot that nobody could know of.  Nothing published counts any
+ * more; all that was dropped before has to be what this one sees as replaced.
+ */
+static void
+check_unknown_snapshot(Snapshot snapshot)
+{
+	TransactionId passed;
+
+	/* what has been concluded from the slot is there to be seen now */
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	passed = pg_atomic_read_u32(&my_slot()->passed);
+	LWLockRelease(ProcArrayLock);
+	if (TransactionIdIsValid(passed) &&
+		TransactionIdPrecedes(snapshot->xmin, passed))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not use a second snapshot in a transaction that is known to have one"),
+				 errdetail("Row versions between the two may have been dropped."),
+				 errhint("The transaction might succeed if retried, or with \"inplace.squeeze_undo\" off.")));
+}
+
+/* ---------------- REPEATABLE READ ---------------- */
+
+static void
+withdraw(void)
+{
+	if (!published)
+		return;
+	pg_atomic_write_u32(&my_slot()->xmin, InvalidTransactionId);
+	pg_atomic_fetch_sub_u32(&undo_holders->count, 1);
+	published = false;
+}
+
+/*
+ * Called before each query, and each statement that is like one.
+ */
+static void
+publish(void)
+{
+	Snapshot	snapshot;
+
+	if (likely(XactIsoLevel != XACT_REPEATABLE_READ) || published ||
+		!FirstSnapshotSet)
+		return;
+	if (!inplace_squeeze_undo || suspended > 0 || !may_use_slot())
+		return;
+
+	snapshot = GetTransactionSnapshot();
+	mine.xmin = snapshot->xmin;
+	mine.xmax = snapshot->xmax;
+	if (!TransactionIdIsNormal(mine.xmin) || !TransactionIdIsNormal(mine.xmax))
+		return;
+	pg_atomic_write_u32(&my_slot()->xmax, mine.xmax);
+	begin_use();
+	pg_write_barrier();
+	pg_atomic_write_u32(&my_slot()->xmin, mine.xmin);
+	pg_atomic_fetch_add_u32(&undo_holders->count, 1);
+	published = true;
+}
+
+/*
+ * Statements that take no snapshot but the transaction's.  Queries in them,
+ * and in the functions that they call, are looked at by themselves.
+ */
+static bool
+takes_no_snapshot(Node *stmt)
+{
+	switch (nodeTag(stmt))
+	{
+		case T_TransactionStmt:
+		case T_DeclareCursorStmt:
+		case T_FetchStmt:
+		case T_ClosePortalStmt:
+		case T_VariableSetStmt:
+		case T_VariableShowStmt:
+		case T_PrepareStmt:
+		case T_ExecuteStmt:
+		case T_DeallocateStmt:
+		case T_ExplainStmt:
+		case T_LockStmt:
+			return true;
+		case T_CopyStmt:
+			return !((CopyStmt *) stmt)->is_from;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Before a utility statement; true if UndoHoldResume is to be called after it.
+ */
+bool
+UndoHoldBeforeUtility(Node *stmt)
+{
+	if (takes_no_snapshot(stmt))
+	{
+		if (IsA(stmt, CopyStmt))
+			publish();
+		return false;
+	}
+	UndoHoldSuspend();
+	return true;
+}
+
+/*
+ * For the time in which other snapshots are used.  (If that ends with an error
+ * UndoHoldResume need not be called: the rest of the session then publishes
+ * nothing until a transaction is rolled back.)
+ */
+void
+UndoHoldSuspend(void)
+{
+	withdraw();
+	suspended++;
+}
+
+void
+UndoHoldResume(void)
+{
+	/* zero if the transaction has ended, with an error, in between */
+	if (suspended > 0)
+		suspended--;
+}
+
+/* ---------------- READ COMMITTED ---------------- */
+
+static void
+take_back(void)
+{
+	if (noted)
+		pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
+	noted = false;
+	refused_lxid = ProcLxid(MyProc);
+}
+
+/* may others believe that we take no snapshot? */
+static bool
+said_to_take_none(void)
+{
+	return pg_atomic_read_u32(&my_slot()->closed) != 0 ||
+		MyBEEntry->st_state == STATE_IDLEINTRANSACTION;
+}
+
+/*
+ * A query is about to be started with this snapshot.
+ */
+static void
+note_snapshot(Snapshot snapshot)
+{
+	UndoHolderSlot *slot;
+
+	if (IsolationUsesXactSnapshot() || snapshot == NULL ||
+		snapshot->snapshot_type != SNAPSHOT_MVCC ||
+		!TransactionIdIsNormal(snapshot->xmax))
+		return;
+	if (noted)
+	{
+		if (!TransactionIdPrecedes(noted_xmax, snapshot->xmax))
+			return;
+		if (said_to_take_none())
+		{
+			take_back();
+			check_unknown_snapshot(snapshot);
+			return;
+		}
+		noted_xmax = snapshot->xmax;
+		pg_atomic_write_u32(&my_slot()->newest_xmax, noted_xmax);
+		return;
+	}
+
+	if (refused_lxid == ProcLxid(MyProc) || !may_use_slot() ||
+		MyBEEntry == NULL || MyBackendType != B_BACKEND)
+		return;
+	slot = my_slot();
+	begin_use();
+	noted_xmax = snapshot->xmax;
+	pg_atomic_write_u32(&slot->newest_xmax, noted_xmax);
+	pg_atomic_write_u32(&slot->closed, 0);
+	slot->status = MyBEEntry;
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->lxid, ProcLxid(MyProc));
+	noted = true;
+}
+
+/*
+ * Functions, types and so on that do not come with the server are listed in a
+ * plan.
+ */
+static bool
+calls_own_functions_only(const PlannedStmt *stmt)
+{
+	ListCell   *lc;
+
+	if (stmt->commandType != CMD_SELECT || stmt->rowMarks != NIL ||
+		stmt->hasModifyingCTE)
+		return false;
+	foreach(lc, stmt->invalItems)
+	{
+		int			cache = ((PlanInvalItem *) lfirst(lc))->cacheId;
+
+		if (cache == PROCOID || cache == TYPEOID)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Before a query is run.  True if UndoHoldAfterRun has something to do.
+ */
+bool
+UndoHoldBeforeRun(QueryDesc *queryDesc)
+{
+	publish();
+	if (!noted || suspended > 0 || !inplace_squeeze_undo ||
+		ActivePortal == NULL || ActivePortal->name[0] != '\0' ||
+		ActivePortal->queryDesc != queryDesc ||
+		ActivePortal->strategy != PORTAL_ONE_SELECT ||
+		MyBEEntry->st_state != STATE_RUNNING ||
+		!calls_own_functions_only(queryDesc->plannedstmt))
+		return false;
+	/* after newest_xmax */
+	pg_write_barrier();
+	pg_atomic_write_u32(&my_slot()->closed, 1);
+	return true;
+}
+
+void
+UndoHoldAfterRun(bool closed)
+{
+	/* taking a snapshot takes a lock, so this is seen before that */
+	if (closed)
+		pg_atomic_write_u32(&my_slot()->closed, 0);
+}
+
+static void
+note_query(QueryDesc *queryDesc, int eflags)
+{
+	note_snapshot(queryDesc->snapshot);
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+}
+
+/*
+ * The snapshot for the function of a Function Call message is there already.
+ */
+static void
+note_function_call(ObjectAccessType access, Oid classId, Oid objectId,
+				   int subId, void *arg)
+{
+	if (prev_object_access_hook)
+		prev_object_access_hook(access, classId, objectId, subId, arg);
+	if (access == OAT_FUNCTION_EXECUTE && MyBEEntry != NULL &&
+		(MyBEEntry->st_state == STATE_FASTPATH || !pgstat_track_activities) &&
+		MyProc != NULL && MyBackendType == B_BACKEND && undo_holders != NULL)
+		take_back();
+}
+
+/* ---------------- both ---------------- */
+
+/*
+ * We are about to go back past a version with an MVCC snapshot.  If it is none
+ * that others can know of, what we have published must not count any more.
+ */
+void
+UndoHoldCheckSnapshot(Snapshot snapshot)
+{
+	if (published)
+	{
+		if (snapshot->xmin == mine.xmin && snapshot->xmax == mine.xmax)
+			return;
+		withdraw();
+	}
+	else if (unlikely(noted && TransactionIdPrecedes(noted_xmax, snapshot->xmax)))
+		take_back();
+	else
+		return;
+	check_unknown_snapshot(snapshot);
+}
+
+static void
+hold_xact_callback(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			suspended = 0;
+			/* FALLTHROUGH */
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PREPARE:
+			withdraw();
+			if (noted)
+				pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
+			noted = false;
+			slot_lxid = InvalidLocalTransactionId;
+			refused_lxid = InvalidLocalTransactionId;
+			break;
+		default:
+			break;
+	}
+}
+
+/*
+ * Once, by the postmaster.
+ */
+void
+UndoHoldInit(void)
+{
+	RegisterXactCallback(hold_xact_callback, NULL);
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = note_query;
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = note_function_call;
+}

@@ -1,0 +1,215 @@
+# Versions are dropped under the snapshots of READ COMMITTED transactions, too:
+# those of cursors while their session waits for its client, and those of
+# queries that run for long.  Each goes on seeing what it saw at first, whatever
+# its session does in between, and undo does not grow with the updates.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('primary', conf => q{
+default_table_access_method = 'inplace'
+autovacuum = off
+inplace.undo_worker_delay = 100
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION inplace;
+	CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL, k int, v text);
+	CREATE INDEX ON t USING inplace_btree (k);
+	INSERT INTO t SELECT i, 100, i, 'v' FROM generate_series(1, 8) i;
+	-- n only moves between rows
+	CREATE FUNCTION must_be_800(s bigint) RETURNS void LANGUAGE plpgsql AS $$
+	BEGIN IF s IS DISTINCT FROM 800 THEN RAISE 'the sum is %', s; END IF; END $$;
+	CREATE FUNCTION sums(seconds float) RETURNS void LANGUAGE plpgsql AS $$
+	DECLARE c CURSOR FOR SELECT sum(n) FROM t; s bigint;
+	BEGIN
+		OPEN c;
+		FOR i IN 1 .. 3 LOOP
+			PERFORM must_be_800(sum(n)) FROM t;
+			PERFORM pg_sleep(seconds / 3);
+		END LOOP;
+		FETCH c INTO s;
+		PERFORM must_be_800(s);
+	END $$;
+	CREATE FUNCTION sum_now() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT sum(n) FROM t); END $$;
+	CREATE DOMAIN checked AS int CHECK (VALUE = sum_now());});
+
+my $dir = $node->basedir;
+append_to_file("$dir/move.pgb", q{
+\set a random(1, 7)
+\set b random(:a + 1, 8)
+\set k random(1, 20)
+\set end random(1, 8)
+BEGIN;
+UPDATE t SET n = n - 1, k = CASE WHEN :end < 3 THEN :k ELSE k END WHERE id = :a;
+UPDATE t SET n = n + 1, v = repeat('y', :k) WHERE id = :b;
+\if :end = 8
+ROLLBACK;
+\else
+COMMIT;
+\endif
+});
+
+# sessions that hold snapshots, in all the ways that there are
+append_to_file("$dir/cursors.pgb", q{
+\set ms random(1, 1500)
+\set which random(1, 4)
+BEGIN;
+DECLARE c CURSOR FOR SELECT sum(n) FROM t;
+\if :which = 2
+DECLARE d CURSOR FOR SELECT sum(n) FROM t WHERE k BETWEEN 0 AND 100;
+\endif
+\if :which = 3
+FETCH 0 FROM c;
+\endif
+\sleep :ms ms
+\if :which = 2
+DECLARE e CURSOR FOR SELECT sum(n) FROM t;
+\sleep :ms ms
+FETCH 1 FROM d \gset
+SELECT must_be_800(:sum);
+\sleep :ms ms
+FETCH 1 FROM e \gset
+SELECT must_be_800(:sum);
+\endif
+\if :which = 4
+SELECT sums(:ms / 1000.0);
+SELECT sum(n) FROM t \gset
+SELECT must_be_800(:sum);
+SELECT 800::checked;
+\sleep :ms ms
+\endif
+FETCH 1 FROM c \gset
+SELECT must_be_800(:sum);
+COMMIT;
+});
+append_to_file("$dir/queries.pgb", q{
+\set ms random(1, 1500)
+\set which random(1, 4)
+\if :which < 3
+SELECT (SELECT count(*) FROM pg_sleep(:ms / 1000.0)) AS slept, (SELECT sum(n) FROM t) AS sum \gset
+\elif :which = 3
+SELECT (SELECT count(*) FROM pg_sleep(:ms / 1000.0)) AS slept, sum_now() AS sum, sums(:ms / 1000.0) \gset
+\else
+BEGIN;
+DECLARE c CURSOR FOR SELECT sum(n) FROM t;
+SELECT (SELECT count(*) FROM pg_sleep(:ms / 1000.0)) AS slept, (SELECT sum(n) FROM t) AS sum \gset
+SELECT must_be_800(:sum);
+SELECT (SELECT count(*) FROM pg_sleep(:ms / 1000.0)) AS slept, sum_now() AS sum \gset
+SELECT must_be_800(:sum);
+FETCH 1 FROM c \gset
+COMMIT;
+\endif
+SELECT must_be_800(:sum);
+});
+
+my @load;
+foreach my $protocol ('simple', 'extended', 'prepared')
+{
+	push @load, start_pgbench($node, '-M', $protocol, '-c', 4, '-j', 2, '-T', 12, '-f', "$dir/cursors.pgb", '-f', "$dir/queries.pgb");
+}
+my $moves = start_pgbench($node, '-c', 3, '-T', 13, '--max-tries=20', '-f', "$dir/move.pgb");
+my $out;
+foreach my $l (@load)
+{
+	$out = end_pgbench($l);
+	unlike($out, qr/aborted/, 'each snapshot sees all of every transaction') or diag($out);
+}
+$out = end_pgbench($moves);
+unlike($out, qr/aborted/, 'those who move n have no error') or diag($out);
+check_clean($node, 'under snapshots');
+
+# ---- rows on pages that a scan has begun with
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE s (id int, v text);
+	INSERT INTO s SELECT i, 'first' FROM generate_series(1, 300) i;});
+my $session = psql_session($node);
+$session->query('BEGIN');
+$session->query('DECLARE c CURSOR FOR SELECT * FROM s');
+is($session->query('FETCH 2 FROM c'), "1|first\n2|first", 'a scan has begun');
+append_to_file("$dir/all.pgb", "UPDATE s SET v = 'v' || random();\n");
+end_pgbench(start_pgbench($node, '-c', 1, '-t', 1500, '-f', "$dir/all.pgb"));
+is($session->query("MOVE 298 FROM c"), '', 'it goes on');
+$session->query('CLOSE c');
+$session->query('DECLARE c SCROLL CURSOR FOR SELECT count(*), min(v), max(v) FROM s');
+$session->query('DECLARE d CURSOR FOR SELECT v FROM s');
+$session->query('FETCH 1 FROM d');
+my $saw = $session->query('SELECT count(*), min(v), max(v) FROM s');
+end_pgbench(start_pgbench($node, '-c', 1, '-t', 1500, '-f', "$dir/all.pgb"));
+is($session->query('FETCH 1 FROM c'), $saw, 'a cursor sees the rows that there were');
+my @rows = split /\n/, $session->query('FETCH ALL FROM d');
+is(scalar(@rows), 299, '... and one that had been on the page, all of them');
+my ($count, $min, $max) = split /\|/, $saw;
+is(scalar(grep { $_ lt $min || $_ gt $max } @rows), 0, '... as they were');
+$session->query('COMMIT');
+
+# ---- size
+
+my $size = q{pg_relation_size('inplace.undo_log')};
+append_to_file("$dir/hot.pgb", q{
+\set a random(1, 8)
+UPDATE t SET v = repeat('z', :a) WHERE id = :a;
+});
+my $look = q{SELECT string_agg(t::text, '|' ORDER BY id) FROM t};
+
+# holds a snapshot while rows are updated; returns the growth of undo
+sub growth
+{
+	my ($what, $begin, $end) = @_;
+	undo_floor_reached($node, "before $what", 30);
+	my $before = one($node, $look);
+	my $size_before = one($node, "SELECT $size");
+	$begin->();
+	end_pgbench(start_pgbench($node, '-c', 2, '-t', 20000, '-f', "$dir/hot.pgb"));
+	my $growth = one($node, "SELECT $size") - $size_before;
+	is($end->(), $before, "$what sees what there was");
+	note "undo has grown by $growth bytes with $what";
+	return $growth;
+}
+sub cursor
+{
+	return (sub { $session->query($_) foreach ('BEGIN', "DECLARE c CURSOR FOR $look") },
+		sub { my $r = $session->query('FETCH 1 FROM c'); $session->query('COMMIT'); return $r });
+}
+$node->append_conf('postgresql.conf', "inplace.squeeze_undo = off\n");
+$node->reload;
+my $without = growth('a cursor, with squeeze_undo off', cursor());
+cmp_ok($without, '>', 1_500_000, 'undo grows with the updates when it is off');
+$node->append_conf('postgresql.conf', "inplace.squeeze_undo = on\n");
+$node->reload;
+cmp_ok(growth('a cursor', cursor()), '<', $without / 2, '... and less than half with a cursor of a session that waits');
+
+# a query that goes on until it gets a lock
+my $locker = psql_session($node);
+my $long;
+cmp_ok(growth('a long query',
+	sub {
+		$locker->query('SELECT pg_advisory_lock(1)');
+		$long = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
+			"SELECT (SELECT count(*) FROM pg_advisory_lock_shared(1)), ($look)" ], '>', \$out);
+		poll_value($node, q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}, 30);
+	},
+	sub {
+		$locker->query('SELECT pg_advisory_unlock(1)');
+		$long->finish;
+		chomp $out;
+		return $out =~ s/^1\|//r;
+	}), '<', $without / 2, '... and with a query that runs for long');
+
+# nobody knows of a session that does not report
+$session->query('SET track_activities = off');
+growth('a cursor of a session that does not report', cursor());
+$session->query('RESET track_activities');
+
+check_clean($node, 'at the end');
+undo_floor_reached($node, 'at the end', 30);
+check_log($node);
+done_testing();
