@@ -536,7 +536,7 @@ DefineSettings(void)
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.squeeze_undo",
 							 "Row versions between two snapshots, which neither of them sees, are dropped.",
-							 "For REPEATABLE READ transactions that have not changed anything.",
+							 "For snapshots of transactions that have not changed anything.",
 							 &inplace_squeeze_undo,
 							 true,
 							 PGC_SIGHUP, 0,
