@@ -57,6 +57,12 @@ COMMIT;
 \endif
 });
 
+# xids, for only snapshots that are older than some of them are looked at
+append_to_file("$dir/xids.pgb", q{
+DO $$ BEGIN FOR i IN 1 .. 1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$;
+\sleep 50 ms
+});
+
 # sessions that hold snapshots, in all the ways that there are
 append_to_file("$dir/cursors.pgb", q{
 \set ms random(1, 1500)
@@ -116,6 +122,7 @@ foreach my $protocol ('simple', 'extended', 'prepared')
 	push @load, start_pgbench($node, '-M', $protocol, '-c', 4, '-j', 2, '-T', 12, '-f', "$dir/cursors.pgb", '-f', "$dir/queries.pgb");
 }
 my $moves = start_pgbench($node, '-c', 3, '-T', 13, '--max-tries=20', '-f', "$dir/move.pgb");
+my $xids = start_pgbench($node, '-T', 13, '-f', "$dir/xids.pgb");
 my $out;
 foreach my $l (@load)
 {
@@ -124,6 +131,7 @@ foreach my $l (@load)
 }
 $out = end_pgbench($moves);
 unlike($out, qr/aborted/, 'those who move n have no error') or diag($out);
+end_pgbench($xids);
 check_clean($node, 'under snapshots');
 
 # ---- rows on pages that a scan has begun with
