@@ -134,30 +134,88 @@ unlike($out, qr/aborted/, 'those who move n have no error') or diag($out);
 end_pgbench($xids);
 check_clean($node, 'under snapshots');
 
-# ---- rows on pages that a scan has begun with
+# ---- one thing at a time; the versions in between are gone when it goes on
 
-$node->safe_psql('postgres', q{
-	CREATE TABLE s (id int, v text);
-	INSERT INTO s SELECT i, 'first' FROM generate_series(1, 300) i;});
+append_to_file("$dir/row.pgb", "UPDATE t SET v = 'v' || random() WHERE id = 1;\n");
+my $look_at_row = 'SELECT v FROM t WHERE id = 1';
+sub go_by
+{
+	$node->safe_psql('postgres', 'DO $$ BEGIN FOR i IN 1 .. 1500 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$');
+	foreach my $n (1 .. 3)
+	{
+		end_pgbench(start_pgbench($node, '-c', 1, '-t', 600, @_));
+		# for the undo worker to look
+		$node->safe_psql('postgres', 'SELECT pg_sleep(0.3)');
+	}
+}
+sub versions { return one($node, q{SELECT count(*) FROM inplace.versions('t', (SELECT ctid FROM t WHERE id = 1))}) }
+
+# cursors of different ages
 my $session = psql_session($node);
 $session->query('BEGIN');
-$session->query('DECLARE c CURSOR FOR SELECT * FROM s');
-is($session->query('FETCH 2 FROM c'), "1|first\n2|first", 'a scan has begun');
-append_to_file("$dir/all.pgb", "UPDATE s SET v = 'v' || random();\n");
-end_pgbench(start_pgbench($node, '-c', 1, '-t', 1500, '-f', "$dir/all.pgb"));
-is($session->query("MOVE 298 FROM c"), '', 'it goes on');
-$session->query('CLOSE c');
-$session->query('DECLARE c SCROLL CURSOR FOR SELECT count(*), min(v), max(v) FROM s');
-$session->query('DECLARE d CURSOR FOR SELECT v FROM s');
-$session->query('FETCH 1 FROM d');
-my $saw = $session->query('SELECT count(*), min(v), max(v) FROM s');
-end_pgbench(start_pgbench($node, '-c', 1, '-t', 1500, '-f', "$dir/all.pgb"));
-is($session->query('FETCH 1 FROM c'), $saw, 'a cursor sees the rows that there were');
-my @rows = split /\n/, $session->query('FETCH ALL FROM d');
-is(scalar(@rows), 299, '... and one that had been on the page, all of them');
-my ($count, $min, $max) = split /\|/, $saw;
-is(scalar(grep { $_ lt $min || $_ gt $max } @rows), 0, '... as they were');
+my @saw;
+foreach my $c ('a', 'b', 'c')
+{
+	push @saw, one($node, $look_at_row);
+	$session->query("DECLARE $c CURSOR FOR $look_at_row");
+	$session->query('SELECT 1');
+	go_by('-f', "$dir/row.pgb");
+}
+cmp_ok(versions(), '<', 3000, 'versions have been dropped');
+is($session->query("FETCH 1 FROM $_->[0]"), $_->[1], "cursor $_->[0] sees what it saw at first")
+  foreach ([ 'b', $saw[1] ], [ 'a', $saw[0] ], [ 'c', $saw[2] ]);
 $session->query('COMMIT');
+
+# a function's snapshot is younger than its query's
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION wait_and_look() RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE c CURSOR FOR SELECT v FROM t WHERE id = 1; r text;
+	BEGIN
+		PERFORM pg_advisory_lock_shared(1);
+		OPEN c;
+		PERFORM pg_advisory_lock_shared(2);
+		FETCH c INTO r;
+		RETURN r || ' ' || (SELECT v FROM t WHERE id = 1);
+	END $$;});
+my $locker = psql_session($node);
+sub wait_for_lock
+{
+	my ($n) = @_;
+	poll_value($node, "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = $n AND NOT granted", 60);
+}
+sub in_background
+{
+	my ($sql, $out) = @_;
+	return IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ], '>', $out);
+}
+$locker->query('SELECT pg_advisory_lock(1), pg_advisory_lock(2)');
+my $first = one($node, $look_at_row);
+my $answer;
+my $waiting = in_background("SELECT wait_and_look(), v FROM t WHERE id = 1", \$answer);
+wait_for_lock(1);
+go_by('-f', "$dir/row.pgb");
+my $second = one($node, $look_at_row);
+$locker->query('SELECT pg_advisory_unlock(1)');
+wait_for_lock(2);
+go_by('-f', "$dir/row.pgb");
+my $third = one($node, $look_at_row);
+$locker->query('SELECT pg_advisory_unlock(2)');
+$waiting->finish;
+is($answer, "$second $third|$first\n", 'the snapshots of a query, of a cursor in its function, and of that');
+
+# rows on a page that a scan has begun with
+$node->safe_psql('postgres', q{
+	CREATE TABLE s (id int, v text);
+	INSERT INTO s SELECT i, 'first' FROM generate_series(1, 200) i;});
+append_to_file("$dir/all.pgb", "UPDATE s SET v = 'v' || random();\n");
+$session->query('BEGIN');
+$session->query('DECLARE c CURSOR FOR SELECT v FROM s');
+$node->safe_psql('postgres', "UPDATE s SET v = 'second'");
+is($session->query('FETCH 2 FROM c'), "first\nfirst", 'a scan has begun on a page with newer versions');
+go_by('-f', "$dir/all.pgb");
+is($session->query('FETCH ALL FROM c'), join("\n", ('first') x 198), '... and goes on when their undo is gone');
+$session->query('COMMIT');
+check_clean($node, 'after that');
 
 # ---- size
 
@@ -196,20 +254,17 @@ $node->reload;
 cmp_ok(growth('a cursor', cursor()), '<', $without / 2, '... and less than half with a cursor of a session that waits');
 
 # a query that goes on until it gets a lock
-my $locker = psql_session($node);
-my $long;
 cmp_ok(growth('a long query',
 	sub {
 		$locker->query('SELECT pg_advisory_lock(1)');
-		$long = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
-			"SELECT (SELECT count(*) FROM pg_advisory_lock_shared(1)), ($look)" ], '>', \$out);
-		poll_value($node, q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}, 30);
+		$waiting = in_background("SELECT (SELECT count(*) FROM pg_advisory_lock_shared(1)), ($look)", \$answer);
+		wait_for_lock(1);
 	},
 	sub {
 		$locker->query('SELECT pg_advisory_unlock(1)');
-		$long->finish;
-		chomp $out;
-		return $out =~ s/^1\|//r;
+		$waiting->finish;
+		chomp $answer;
+		return $answer =~ s/^1\|//r;
 	}), '<', $without / 2, '... and with a query that runs for long');
 
 # nobody knows of a session that does not report
