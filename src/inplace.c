@@ -488,6 +488,7 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 	if (!UndoHoldBeforeUtility(pstmt->utilityStmt))
 	{
 		RunUtility(&u);
+		UndoHoldNoteExport();
 		return;
 	}
 	/* an error may end a subtransaction only */
@@ -498,6 +499,7 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 	PG_FINALLY();
 	{
 		UndoHoldResume();
+		UndoHoldNoteExport();
 	}
 	PG_END_TRY();
 }

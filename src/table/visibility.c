@@ -15,7 +15,7 @@
  * aborted transaction is older than every transaction the snapshot waits for,
  * fetch_mvcc therefore goes to the page again.
  *
- * But in SERIALIZABLE, it does so for any version that is not visible.  The
+ * Except in SERIALIZABLE, it does so for any version that is not visible.  The
  * undo worker may give back undo that a transaction does not see once the page
  * does not lead there any more (undo/squeeze.c): so it must not be led there by
  * a copy.

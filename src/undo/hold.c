@@ -33,19 +33,26 @@
  *	  2. while "closed" is set: in ExecutorRun of the query of a client's unnamed
  *		 portal, if it only reads and calls no function but the server's own,
  *		 those do not take snapshots but for catalogs.
- *	  Who takes a snapshot all the same at such a time (in a Describe message
- *	  that has a domain's constraint checked, for instance) gets to note_snapshot,
- *	  or with a function in C to UndoHoldCheckSnapshot: nothing that was published
- *	  counts any more for the rest of the transaction, and the snapshot is
- *	  refused if something that it might need can have been dropped.  A
- *	  function called by a Function Call message, whose snapshot does not go
- *	  through ExecutorStart, is noticed when it is called.
+ *	  User-defined functions take snapshots: when one is about to be called
+ *	  "closed" is taken back, for the object access hook is called before.  The
+ *	  same for a session that is idle (a Describe message can have the constraint
+ *	  of a domain checked): it takes back all, for the rest of the transaction.
+ *	  That is also done for snapshots that do not go through ExecutorStart and
+ *	  outlive their command: exported ones, and whatever the function of a
+ *	  Function Call message does.
+ *
+ *	  A function in C, or of an operator class, may be noticed only by the
+ *	  snapshot that it uses, in ExecutorStart or UndoHoldCheckSnapshot.  Then
+ *	  all is taken back, too, and every snapshot of the transaction that is newer
+ *	  than what had been published is refused from then on if something that it
+ *	  might need can have been dropped before.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "access/parallel.h"
+#include "access/transam.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
@@ -60,15 +67,17 @@ static object_access_hook_type prev_object_access_hook = NULL;
 
 /* what this process has published in REPEATABLE READ, if published */
 static bool published = false;
+static bool published_before = false;	/* ... in this transaction */
 static UndoHeldSnapshot mine;
 
-/* the transaction that has used its slot, and which must not any more */
+/* the transaction that has used its slot */
 static LocalTransactionId slot_lxid = InvalidLocalTransactionId;
-static LocalTransactionId refused_lxid = InvalidLocalTransactionId;
 
-/* READ COMMITTED: as in our slot */
+/* READ COMMITTED: as in our slot, or as it was before it was taken back */
 static bool noted = false;
+static bool taken_back = false;
 static TransactionId noted_xmax;
+static TransactionId final_passed;	/* what had been given out by then */
 
 /* how often UndoHoldSuspend has been called: nothing may be published then */
 static int	suspended = 0;
@@ -76,7 +85,7 @@ static int	suspended = 0;
 static UndoHolderSlot *
 my_slot(void)
 {
-	return &undo_holders->slots[MyProc - ProcGlobal->allProcs];
+	return &undo_holders->slots[MyProc - ProcGlobal->allProcs].slot;
 }
 
 static bool
@@ -99,11 +108,11 @@ begin_use(void)
 }
 
 /*
- * We use a snapshot that nobody could know of.  Nothing published counts any
- * more; all that was dropped before has to be what this one sees as replaced.
+ * The newest all_see that others have got while they relied on our slot; to be
+ * called when the slot does not count any more.
  */
-static void
-check_unknown_snapshot(Snapshot snapshot)
+static TransactionId
+get_passed(void)
 {
 	TransactionId passed;
 
@@ -111,6 +120,16 @@ check_unknown_snapshot(Snapshot snapshot)
 	LWLockAcquire(ProcArrayLock, LW_SHARED);
 	passed = pg_atomic_read_u32(&my_slot()->passed);
 	LWLockRelease(ProcArrayLock);
+	return passed;
+}
+
+/*
+ * We use a snapshot that nobody could know of.  All that was dropped has to be
+ * what this one sees as replaced.
+ */
+static void
+check_unknown_snapshot(Snapshot snapshot, TransactionId passed)
+{
 	if (TransactionIdIsValid(passed) &&
 		TransactionIdPrecedes(snapshot->xmin, passed))
 		ereport(ERROR,
@@ -156,7 +175,7 @@ publish(void)
 	pg_write_barrier();
 	pg_atomic_write_u32(&my_slot()->xmin, mine.xmin);
 	pg_atomic_fetch_add_u32(&undo_holders->count, 1);
-	published = true;
+	published = published_before = true;
 }
 
 /*
@@ -212,6 +231,8 @@ void
 UndoHoldSuspend(void)
 {
 	withdraw();
+	if (noted)
+		pg_atomic_write_u32(&my_slot()->closed, 0);
 	suspended++;
 }
 
@@ -225,13 +246,25 @@ UndoHoldResume(void)
 
 /* ---------------- READ COMMITTED ---------------- */
 
+/*
+ * Nothing that we have said counts for the rest of the transaction.
+ */
 static void
 take_back(void)
 {
-	if (noted)
-		pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
+	if (!noted)
+		return;
+	pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
 	noted = false;
-	refused_lxid = ProcLxid(MyProc);
+	taken_back = true;
+	final_passed = get_passed();
+}
+
+static void
+check_if_unknown(Snapshot snapshot)
+{
+	if (taken_back && TransactionIdPrecedes(noted_xmax, snapshot->xmax))
+		check_unknown_snapshot(snapshot, final_passed);
 }
 
 /* may others believe that we take no snapshot? */
@@ -259,18 +292,22 @@ note_snapshot(Snapshot snapshot)
 		if (!TransactionIdPrecedes(noted_xmax, snapshot->xmax))
 			return;
 		if (said_to_take_none())
-		{
 			take_back();
-			check_unknown_snapshot(snapshot);
+		else
+		{
+			noted_xmax = snapshot->xmax;
+			pg_atomic_write_u32(&my_slot()->newest_xmax, noted_xmax);
 			return;
 		}
-		noted_xmax = snapshot->xmax;
-		pg_atomic_write_u32(&my_slot()->newest_xmax, noted_xmax);
+	}
+	if (taken_back)
+	{
+		/* now, for parallel workers do not look */
+		check_if_unknown(snapshot);
 		return;
 	}
 
-	if (refused_lxid == ProcLxid(MyProc) || !may_use_slot() ||
-		MyBEEntry == NULL || MyBackendType != B_BACKEND)
+	if (!may_use_slot() || MyBEEntry == NULL || MyBackendType != B_BACKEND)
 		return;
 	slot = my_slot();
 	begin_use();
@@ -306,17 +343,29 @@ calls_own_functions_only(const PlannedStmt *stmt)
 }
 
 /*
- * Before a query is run.  True if UndoHoldAfterRun has something to do.
+ * Does the client run the query of its unnamed portal, and nobody else?  (A
+ * function can fetch from that portal.)
+ */
+static bool
+is_clients_query(QueryDesc *queryDesc)
+{
+	return ActivePortal != NULL && ActivePortal->name[0] == '\0' &&
+		ActivePortal->queryDesc == queryDesc &&
+		ActivePortal->strategy == PORTAL_ONE_SELECT &&
+		(queryDesc->dest->mydest == DestRemote ||
+		 queryDesc->dest->mydest == DestRemoteExecute) &&
+		MyBEEntry->st_state == STATE_RUNNING;
+}
+
+/*
+ * Before a query is run.  The result is for UndoHoldAfterRun.
  */
 bool
 UndoHoldBeforeRun(QueryDesc *queryDesc)
 {
 	publish();
 	if (!noted || suspended > 0 || !inplace_squeeze_undo ||
-		ActivePortal == NULL || ActivePortal->name[0] != '\0' ||
-		ActivePortal->queryDesc != queryDesc ||
-		ActivePortal->strategy != PORTAL_ONE_SELECT ||
-		MyBEEntry->st_state != STATE_RUNNING ||
+		!is_clients_query(queryDesc) ||
 		!calls_own_functions_only(queryDesc->plannedstmt))
 		return false;
 	/* after newest_xmax */
@@ -328,9 +377,20 @@ UndoHoldBeforeRun(QueryDesc *queryDesc)
 void
 UndoHoldAfterRun(bool closed)
 {
+	UndoHoldNoteExport();
 	/* taking a snapshot takes a lock, so this is seen before that */
 	if (closed)
 		pg_atomic_write_u32(&my_slot()->closed, 0);
+}
+
+/*
+ * After whatever may have exported a snapshot.
+ */
+void
+UndoHoldNoteExport(void)
+{
+	if (noted && XactHasExportedSnapshots())
+		take_back();
 }
 
 static void
@@ -344,7 +404,8 @@ note_query(QueryDesc *queryDesc, int eflags)
 }
 
 /*
- * The snapshot for the function of a Function Call message is there already.
+ * A function is about to be called.  For that of a Function Call message the
+ * snapshot is there already.
  */
 static void
 note_function_call(ObjectAccessType access, Oid classId, Oid objectId,
@@ -352,10 +413,17 @@ note_function_call(ObjectAccessType access, Oid classId, Oid objectId,
 {
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (access == OAT_FUNCTION_EXECUTE && MyBEEntry != NULL &&
-		(MyBEEntry->st_state == STATE_FASTPATH || !pgstat_track_activities) &&
-		MyProc != NULL && MyBackendType == B_BACKEND && undo_holders != NULL)
+	if (access != OAT_FUNCTION_EXECUTE || !noted)
+		return;
+	if (MyBEEntry->st_state == STATE_FASTPATH || !pgstat_track_activities)
 		take_back();
+	else if (objectId >= FirstUnpinnedObjectId)
+	{
+		if (pg_atomic_read_u32(&my_slot()->closed) != 0)
+			pg_atomic_write_u32(&my_slot()->closed, 0);
+		else if (MyBEEntry->st_state == STATE_IDLEINTRANSACTION)
+			take_back();
+	}
 }
 
 /* ---------------- both ---------------- */
@@ -367,17 +435,20 @@ note_function_call(ObjectAccessType access, Oid classId, Oid objectId,
 void
 UndoHoldCheckSnapshot(Snapshot snapshot)
 {
-	if (published)
+	if (published_before)
 	{
 		if (snapshot->xmin == mine.xmin && snapshot->xmax == mine.xmax)
 			return;
 		withdraw();
+		check_unknown_snapshot(snapshot, get_passed());
 	}
-	else if (unlikely(noted && TransactionIdPrecedes(noted_xmax, snapshot->xmax)))
+	else if (noted || taken_back)
+	{
+		if (likely(!TransactionIdPrecedes(noted_xmax, snapshot->xmax)))
+			return;
 		take_back();
-	else
-		return;
-	check_unknown_snapshot(snapshot);
+		check_if_unknown(snapshot);
+	}
 }
 
 static void
@@ -395,9 +466,8 @@ hold_xact_callback(XactEvent event, void *arg)
 			withdraw();
 			if (noted)
 				pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
-			noted = false;
+			noted = taken_back = published_before = false;
 			slot_lxid = InvalidLocalTransactionId;
-			refused_lxid = InvalidLocalTransactionId;
 			break;
 		default:
 			break;

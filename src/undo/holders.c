@@ -75,7 +75,7 @@ Size
 UndoHoldersShmemSize(void)
 {
 	return add_size(offsetof(UndoHoldersShared, slots),
-					mul_size(MaxBackends, sizeof(UndoHolderSlot)));
+					mul_size(MaxBackends, sizeof(UndoHolderSlotPadded)));
 }
 
 void
@@ -90,7 +90,7 @@ UndoHoldersShmemInit(void)
 	pg_atomic_init_u32(&undo_holders->count, 0);
 	for (int i = 0; i < MaxBackends; i++)
 	{
-		UndoHolderSlot *slot = &undo_holders->slots[i];
+		UndoHolderSlot *slot = &undo_holders->slots[i].slot;
 
 		pg_atomic_init_u32(&slot->xmin, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->xmax, InvalidTransactionId);
@@ -162,7 +162,8 @@ static bool
 read_process(UndoBounds *b, int n)
 {
 	PGPROC	   *proc = &ProcGlobal->allProcs[n];
-	TransactionId xmin = proc->xmin;
+	/* read once: its owner may clear it at any time */
+	TransactionId xmin = *(volatile TransactionId *) &proc->xmin;
 
 	if (proc->databaseId != MyDatabaseId && OidIsValid(proc->databaseId) &&
 		!(proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS))
@@ -175,7 +176,7 @@ read_process(UndoBounds *b, int n)
 		!TransactionIdIsValid(proc->xid))
 	{
 		UndoHeldSnapshot *held = &b->held[b->nheld];
-		UndoHolderSlot *slot = &undo_holders->slots[n];
+		UndoHolderSlot *slot = &undo_holders->slots[n].slot;
 
 		held->xmin = pg_atomic_read_u32(&slot->xmin);
 		pg_read_barrier();
@@ -207,7 +208,7 @@ UndoHoldersRead(UndoBounds *b)
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
 	for (int i = 0; i < ProcGlobal->allProcCount; i++)
 		if (read_process(b, i))
-			slots[b->nheld - 1] = &undo_holders->slots[i];
+			slots[b->nheld - 1] = &undo_holders->slots[i].slot;
 	for (int i = 0; i < b->nheld; i++)
 	{
 		TransactionId passed = pg_atomic_read_u32(&slots[i]->passed);

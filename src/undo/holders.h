@@ -36,8 +36,7 @@ typedef struct UndoBounds
 } UndoBounds;
 
 /*
- * What a process has said of itself (hold.c).  A line of the cache each, as
- * every query writes to its own.
+ * What a process has said of itself (hold.c).
  */
 typedef struct UndoHolderSlot
 {
@@ -49,19 +48,24 @@ typedef struct UndoHolderSlot
 	pg_atomic_uint32 lxid;		/* which transaction, or invalid */
 	pg_atomic_uint32 newest_xmax;	/* none has a newer xmax */
 	pg_atomic_uint32 closed;	/* no new one while this is set */
-	volatile PgBackendStatus *status;
-
 	pg_atomic_uint32 passed;	/* newest all_see given out that relies on this
 								 * slot; written with ProcArrayLock exclusive */
-	char		pad[PG_CACHE_LINE_SIZE - 6 * sizeof(pg_atomic_uint32) -
-					sizeof(PgBackendStatus *)];
+	volatile PgBackendStatus *status;
 } UndoHolderSlot;
+
+/* a line of the cache each, as every query writes to its own */
+typedef union UndoHolderSlotPadded
+{
+	UndoHolderSlot slot;
+	char		pad[PG_CACHE_LINE_SIZE];
+} UndoHolderSlotPadded;
 
 typedef struct UndoHoldersShared
 {
 	pg_atomic_uint32 count;		/* slots with an xmin, and undo workers that
 								 * have seen a held snapshot */
-	UndoHolderSlot slots[FLEXIBLE_ARRAY_MEMBER];
+	char		pad[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint32)];
+	UndoHolderSlotPadded slots[FLEXIBLE_ARRAY_MEMBER];
 } UndoHoldersShared;
 
 extern UndoHoldersShared *undo_holders;
@@ -76,6 +80,7 @@ extern void UndoHoldersShmemInit(void);
 extern void UndoHoldInit(void);
 extern bool UndoHoldBeforeRun(QueryDesc *queryDesc);
 extern void UndoHoldAfterRun(bool closed);
+extern void UndoHoldNoteExport(void);
 extern bool UndoHoldBeforeUtility(Node *stmt);
 extern void UndoHoldSuspend(void);
 extern void UndoHoldResume(void);

@@ -203,6 +203,55 @@ $locker->query('SELECT pg_advisory_unlock(2)');
 $waiting->finish;
 is($answer, "$second $third|$first\n", 'the snapshots of a query, of a cursor in its function, and of that');
 
+# a snapshot that no query of its session has, given to another
+$session->query('BEGIN');
+$session->query("DECLARE c CURSOR FOR $look_at_row");
+go_by('-f', "$dir/row.pgb");
+$second = one($node, $look_at_row);
+$session->query(q{DO $$ DECLARE s text; BEGIN s := set_config('x.s', pg_export_snapshot(), false); END $$});
+my $exported = $session->query('SHOW x.s');
+go_by('-f', "$dir/row.pgb");
+my $importer = psql_session($node);
+$importer->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+$importer->query("SET TRANSACTION SNAPSHOT '$exported'");
+is($importer->query($look_at_row), $second, 'an exported snapshot sees what there was');
+is($session->query('FETCH 1 FROM c'), $third, '... and the cursor, too');
+$importer->query('COMMIT');
+$session->query('COMMIT');
+
+# a function of the server that calls a function of the user, in one snapshot
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION look() RETURNS text STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT v FROM t WHERE id = 1); END $$;
+	CREATE FUNCTION wait() RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE r text;
+	BEGIN
+		r := pg_advisory_lock_shared(2)::text;
+		PERFORM 1 FROM t;
+		RETURN '';
+	END $$;
+	CREATE FUNCTION one_snapshot() RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE r text;
+	BEGIN
+		r := wait() || look();
+		INSERT INTO seen VALUES (r);
+		RETURN 'x';
+	END $$;
+	CREATE TABLE seen (v text);});
+$locker->query('SELECT pg_advisory_lock(1), pg_advisory_lock(2)');
+$first = one($node, $look_at_row);
+$waiting = in_background(q{SELECT (SELECT count(*) FROM pg_advisory_lock_shared(1)), v,
+	(SELECT count(*) FROM ts_stat('select to_tsvector(''simple'', one_snapshot())')) FROM t WHERE id = 1}, \$answer);
+wait_for_lock(1);
+go_by('-f', "$dir/row.pgb");
+$second = one($node, $look_at_row);
+$locker->query('SELECT pg_advisory_unlock(1)');
+wait_for_lock(2);
+go_by('-f', "$dir/row.pgb");
+$locker->query('SELECT pg_advisory_unlock(2)');
+$waiting->finish;
+is($answer, "1|$first|1\n", 'the query sees what there was when it began');
+is(one($node, 'SELECT v FROM seen'), $second, '... the function in it what there was when that began');
+
 # rows on a page that a scan has begun with
 $node->safe_psql('postgres', q{
 	CREATE TABLE s (id int, v text);
