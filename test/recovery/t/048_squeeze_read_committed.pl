@@ -28,14 +28,14 @@ $node->safe_psql('postgres', q{
 	CREATE FUNCTION must_be_800(s bigint) RETURNS void LANGUAGE plpgsql AS $$
 	BEGIN IF s IS DISTINCT FROM 800 THEN RAISE 'the sum is %', s; END IF; END $$;
 	CREATE FUNCTION sums(seconds float) RETURNS void LANGUAGE plpgsql AS $$
-	DECLARE c CURSOR FOR SELECT sum(n) FROM t; s bigint;
+	DECLARE own CURSOR FOR SELECT sum(n) FROM t; s bigint;
 	BEGIN
-		OPEN c;
+		OPEN own;
 		FOR i IN 1 .. 3 LOOP
 			PERFORM must_be_800(sum(n)) FROM t;
 			PERFORM pg_sleep(seconds / 3);
 		END LOOP;
-		FETCH c INTO s;
+		FETCH own INTO s;
 		PERFORM must_be_800(s);
 	END $$;
 	CREATE FUNCTION sum_now() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT sum(n) FROM t); END $$;
@@ -169,12 +169,12 @@ $session->query('COMMIT');
 # a function's snapshot is younger than its query's
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION wait_and_look() RETURNS text LANGUAGE plpgsql AS $$
-	DECLARE c CURSOR FOR SELECT v FROM t WHERE id = 1; r text;
+	DECLARE own CURSOR FOR SELECT v FROM t WHERE id = 1; r text;
 	BEGIN
 		PERFORM pg_advisory_lock_shared(1);
-		OPEN c;
+		OPEN own;
 		PERFORM pg_advisory_lock_shared(2);
-		FETCH c INTO r;
+		FETCH own INTO r;
 		RETURN r || ' ' || (SELECT v FROM t WHERE id = 1);
 	END $$;});
 my $locker = psql_session($node);
