@@ -60,7 +60,7 @@ TARGETS = {
     "q": (),
 }
 # Pages with a row somebody can see.
-WITH_ROWS = "(SELECT DISTINCT (ctid::text::point)[0]::bigint AS blkno FROM work)"
+WITH_ROWS = "(SELECT DISTINCT (ctid::text::point)[0]::bigint AS blkno FROM work) AS r"
 
 
 def vacuum_io(db: Database) -> tuple[float, float]:
