@@ -10,8 +10,8 @@
  * What the hooks are for
  *	  Trap 1 of the design: a fetch by TID with SnapshotAny means different
  *	  things to a running query and to a trigger fired after it.  So the table
- *	  side is told how deep in the executor we are, which command it runs, and
- *	  whether SET CONSTRAINTS is firing deferred triggers.
+ *	  side is told how deep in the executor we are, and the state of the query;
+ *	  SET CONSTRAINTS fires triggers as the end of a transaction does.
  *	  DROP DATABASE and the like need the undo worker out of the database.
  *	  VACUUM FULL of a whole database has to leave the undo relations out.
  *	  CREATE INDEX makes inplace_btree indexes (index/default_method.c).
@@ -53,9 +53,7 @@ bool		inplace_preloaded = false;
 int			inplace_undo_extents = 262144;
 int			inplace_undo_limit = 0;
 int			inplace_executor_depth = 0;
-CmdType		inplace_executor_operation = CMD_UNKNOWN;
 EState	   *inplace_executor_estate = NULL;
-bool		inplace_firing_deferred = false;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -108,13 +106,11 @@ static void
 InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	int			save_depth = inplace_executor_depth;
-	CmdType		save_operation = inplace_executor_operation;
 	EState	   *save_estate = inplace_executor_estate;
 	bool		closed;
 
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
-	inplace_executor_operation = queryDesc->operation;
 	closed = UndoHoldBeforeRun(queryDesc);
 	PG_TRY();
 	{
@@ -127,7 +123,6 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	{
 		UndoHoldAfterRun(closed);
 		inplace_executor_depth = save_depth;
-		inplace_executor_operation = save_operation;
 		inplace_executor_estate = save_estate;
 	}
 	PG_END_TRY();
@@ -137,13 +132,10 @@ static void
 InplaceExecutorFinish(QueryDesc *queryDesc)
 {
 	int			save_depth = inplace_executor_depth;
-	CmdType		save_operation = inplace_executor_operation;
 	EState	   *save_estate = inplace_executor_estate;
 
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
-	/* what is left to do is fire triggers */
-	inplace_executor_operation = CMD_UNKNOWN;
 	PG_TRY();
 	{
 		if (prev_ExecutorFinish_hook)
@@ -154,7 +146,6 @@ InplaceExecutorFinish(QueryDesc *queryDesc)
 	PG_FINALLY();
 	{
 		inplace_executor_depth = save_depth;
-		inplace_executor_operation = save_operation;
 		inplace_executor_estate = save_estate;
 	}
 	PG_END_TRY();
@@ -169,9 +160,7 @@ InplaceXactCallback(XactEvent event, void *arg)
 	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
 	{
 		inplace_executor_depth = 0;
-		inplace_executor_operation = CMD_UNKNOWN;
 		inplace_executor_estate = NULL;
-		inplace_firing_deferred = false;
 	}
 }
 
@@ -211,11 +200,9 @@ CallConstraintsSet(UtilityArgs *u)
 {
 	int			save_depth = inplace_executor_depth;
 	EState	   *save_estate = inplace_executor_estate;
-	bool		save_firing = inplace_firing_deferred;
 
 	inplace_executor_depth = 0;
 	inplace_executor_estate = NULL;
-	inplace_firing_deferred = true;
 	PG_TRY();
 	{
 		CallUtility(u);
@@ -224,7 +211,6 @@ CallConstraintsSet(UtilityArgs *u)
 	{
 		inplace_executor_depth = save_depth;
 		inplace_executor_estate = save_estate;
-		inplace_firing_deferred = save_firing;
 	}
 	PG_END_TRY();
 }

@@ -45,14 +45,8 @@ extern int	inplace_undo_extents;	/* capacity of the undo extent map */
 /* number of ExecutorRun/ExecutorFinish calls we are inside of */
 extern int	inplace_executor_depth;
 
-/* command type of the innermost query in ExecutorRun, else CMD_UNKNOWN */
-extern CmdType inplace_executor_operation;
-
 /* state of the innermost query in ExecutorRun or ExecutorFinish, else NULL */
 extern struct EState *inplace_executor_estate;
-
-/* inside SET CONSTRAINTS: deferred trigger events are being fired */
-extern bool inplace_firing_deferred;
 
 /*
  * Every entry point that touches storage calls this first: without the

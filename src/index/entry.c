@@ -281,7 +281,7 @@ any_version_matches(ChainWalk *walk, Relation table, Relation index,
 		if (version_aborted(walk->tuple))
 		{
 			/* nobody's; but an older one may be */
-			if (!inplace_walk_back(walk, FirstNormalTransactionId))
+			if (!inplace_walk_back(walk, InvalidTransactionId))
 				return true;
 			continue;
 		}

@@ -349,7 +349,7 @@ dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
 			return true;
 		}
 		if (status == XID_COMMITTED || status == XID_CURRENT ||
-			!inplace_walk_back(walk, FirstNormalTransactionId))
+			!inplace_walk_back(walk, InvalidTransactionId))
 			return false;
 	}
 }
@@ -552,6 +552,27 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
  */
 
 /*
+ * The slot in which ON CONFLICT DO NOTHING looks at the row in its way, and a
+ * DELETE at what it has deleted.
+ */
+static bool
+is_returning_slot(TupleTableSlot *slot)
+{
+	EState	   *estate = inplace_executor_estate;
+	ListCell   *lc;
+
+	if (estate == NULL)
+		return false;
+	foreach(lc, estate->es_opened_result_relations)
+		if (((ResultRelInfo *) lfirst(lc))->ri_ReturningSlot == slot)
+			return true;
+	foreach(lc, estate->es_tuple_routing_result_relations)
+		if (((ResultRelInfo *) lfirst(lc))->ri_ReturningSlot == slot)
+			return true;
+	return false;
+}
+
+/*
  * The version that SnapshotAny is meant to fetch; see trap 1 of the design.
  *
  * A tagged TID names its version.  A clean one either comes from a scan under
@@ -563,7 +584,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
  */
 static bool
 fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
-			OffsetNumber off, int tag, RowVersion *version)
+			OffsetNumber off, int tag, RowVersion *version,
+			TupleTableSlot *slot)
 {
 	bool		exact_first = true;
 	bool		clean = (tag == 0);
@@ -572,15 +594,16 @@ fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 	if (clean)
 	{
 		tag = INPLACE_TAG_FIRST;
-		exact_first = (inplace_executor_depth == 0 || inplace_firing_deferred);
+		exact_first = (inplace_executor_depth == 0);
 	}
 
 	/*
 	 * INSERT ... ON CONFLICT DO NOTHING under REPEATABLE READ wants to know
-	 * whether its snapshot sees the row in the way, which is the newest.
+	 * whether its snapshot sees the row in the way, which is the newest.  The
+	 * slot tells that it is that who asks: other commands, and triggers, may
+	 * be in the same statement.
 	 */
-	if (clean && inplace_executor_operation == CMD_INSERT &&
-		IsolationUsesXactSnapshot() &&
+	if (clean && IsolationUsesXactSnapshot() && is_returning_slot(slot) &&
 		inplace_fetch_version(rel, buffer, true, page, blk, off, SnapshotSelf,
 							  version))
 		return true;
@@ -672,7 +695,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	{
 		RowVersion *version = inplace_scratch_version();
 
-		found = fetch_meant(rel, buffer, page, blk, off, tag, version);
+		found = fetch_meant(rel, buffer, page, blk, off, tag, version, slot);
 		if (found)
 		{
 			ItemPointerData vtid;

@@ -7,22 +7,45 @@
  */
 #include "inplace.h"
 
+#include "nodes/execnodes.h"
 #include "nodes/lockoptions.h"
 #include "table/rowcheck.h"
 #include "wal/wal.h"
+
+/* the slot for the row in the way of ON CONFLICT DO UPDATE? */
+static bool
+is_conflict_slot(List *relinfos, TupleTableSlot *slot)
+{
+	ListCell   *lc;
+
+	foreach(lc, relinfos)
+	{
+		OnConflictSetState *oc = ((ResultRelInfo *) lfirst(lc))->ri_onConflict;
+
+		if (oc != NULL && oc->oc_Existing == slot)
+			return true;
+	}
+	return false;
+}
 
 /*
  * Does the caller mean the row, whatever its version?  ON CONFLICT DO UPDATE
  * and the apply worker come with a TID that they found through an index with
  * SnapshotDirty, and with no flags; a trigger under REPEATABLE READ comes
- * without flags too, but means the version of its snapshot.
+ * without flags too, but means the version of its snapshot.  (The slot tells; a
+ * statement can have both.)
  */
 static bool
-means_newest(uint8 flags)
+means_newest(uint8 flags, TupleTableSlot *slot)
 {
-	return flags == 0 &&
-		(!IsolationUsesXactSnapshot() ||
-		 inplace_executor_operation == CMD_INSERT);
+	EState	   *estate = inplace_executor_estate;
+
+	if (flags != 0)
+		return false;
+	return !IsolationUsesXactSnapshot() ||
+		(estate != NULL &&
+		 (is_conflict_slot(estate->es_opened_result_relations, slot) ||
+		  is_conflict_slot(estate->es_tuple_routing_result_relations, slot)));
 }
 
 /*
@@ -213,7 +236,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 	TidClean(&target.tid, tid);
 	target.tag = TidTag(tid);
-	target.newest = means_newest(flags) && target.tag == 0;
+	target.newest = means_newest(flags, slot) && target.tag == 0;
 	target.snapshot = snapshot;
 
 	xid = GetCurrentTransactionId();

@@ -73,6 +73,7 @@ typedef struct WrapContext
 {
 	Query	   *query;
 	Oid			funcid;
+	int			sublevels_up;
 } WrapContext;
 
 static Node *
@@ -80,13 +81,22 @@ wrap_mutator(Node *node, WrapContext *cxt)
 {
 	if (node == NULL)
 		return NULL;
+	if (IsA(node, Query))
+	{
+		Node	   *result;
+
+		cxt->sublevels_up++;
+		result = (Node *) query_tree_mutator((Query *) node, wrap_mutator, cxt, 0);
+		cxt->sublevels_up--;
+		return result;
+	}
 	if (IsA(node, Var))
 	{
 		Var		   *var = (Var *) node;
 		RangeTblEntry *rte;
 
 		if (var->varattno != SelfItemPointerAttributeNumber ||
-			var->varlevelsup != 0 || var->vartype != TIDOID)
+			var->varlevelsup != cxt->sublevels_up || var->vartype != TIDOID)
 			return node;
 		rte = rt_fetch(var->varno, cxt->query->rtable);
 		if (rte->rtekind != RTE_RELATION || !updates_are_tagged(rte->relid))
@@ -117,7 +127,7 @@ wrap_walker(Node *node, void *context)
 	if (IsA(node, Query))
 	{
 		Query	   *query = (Query *) node;
-		WrapContext cxt = {query, InvalidOid};
+		WrapContext cxt = {query, InvalidOid, 0};
 
 		if (query->returningList)
 			query->returningList = (List *) wrap_mutator((Node *) query->returningList, &cxt);

@@ -1,0 +1,84 @@
+-- Which version a fetch by TID means is told by who asks, not by the command
+-- that is run: one statement can have an UPDATE, an INSERT, and triggers.
+SET default_table_access_method = inplace;
+CREATE SCHEMA meant;
+SET search_path = meant, public;
+
+-- a deferred trigger, fired by SET CONSTRAINTS, updates a row that the
+-- transaction has updated before
+CREATE TABLE d (id int PRIMARY KEY, v int);
+CREATE TABLE e (id int PRIMARY KEY, v int, w int, x int);
+CREATE FUNCTION touch_e() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN UPDATE e SET w = w + 1 WHERE id = 1; RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON d DEFERRABLE INITIALLY DEFERRED
+	FOR EACH ROW EXECUTE FUNCTION touch_e();
+INSERT INTO e VALUES (1, 0, 0, 0);
+BEGIN;
+UPDATE e SET v = 1;
+UPDATE e SET v = 2;
+UPDATE e SET x = 9;
+INSERT INTO d VALUES (1, 1);
+UPDATE d SET v = 2;
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT * FROM e;
+COMMIT;
+SELECT * FROM e;
+BEGIN;
+UPDATE e SET v = 3;
+UPDATE d SET v = 3;
+COMMIT;
+SELECT * FROM e;
+
+-- OLD and NEW of an update in a WITH query of an INSERT
+CREATE TABLE a (id int PRIMARY KEY, v int);
+CREATE TABLE seen (n serial, o int, nw int);
+CREATE TABLE copy (id int, v int);
+INSERT INTO a VALUES (1, 0), (2, 0);
+CREATE FUNCTION log_rows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO seen (o, nw) VALUES (old.v, new.v); RETURN NULL; END $$;
+CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW EXECUTE FUNCTION log_rows();
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+WITH x AS (UPDATE a SET v = v + 1 WHERE id = 1 RETURNING *) INSERT INTO copy SELECT * FROM x;
+COMMIT;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+WITH x AS (UPDATE a SET v = v + 1 WHERE id = 1 RETURNING *) INSERT INTO copy SELECT * FROM x;
+COMMIT;
+WITH x AS (UPDATE a SET v = v + 1 WHERE id = 1 RETURNING *) INSERT INTO copy SELECT * FROM x;
+DROP TRIGGER t ON a;
+CREATE FUNCTION log_tables() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO seen (o, nw) SELECT o.v, n.v FROM ot o JOIN nt n USING (id); RETURN NULL; END $$;
+CREATE TRIGGER t AFTER UPDATE ON a REFERENCING OLD TABLE AS ot NEW TABLE AS nt
+	FOR EACH STATEMENT EXECUTE FUNCTION log_tables();
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+WITH x AS (UPDATE a SET v = v + 1 WHERE id = 1 RETURNING *) INSERT INTO copy SELECT * FROM x;
+INSERT INTO a VALUES (1, 50) ON CONFLICT (id) DO UPDATE SET v = a.v + excluded.v;
+INSERT INTO a VALUES (1, 50) ON CONFLICT (id) DO NOTHING;
+COMMIT;
+SELECT o, nw FROM seen ORDER BY n;
+SELECT * FROM copy;
+
+-- a foreign key whose parent is updated so
+CREATE TABLE pk (id int PRIMARY KEY, k int);
+CREATE UNIQUE INDEX ON pk USING inplace_btree (k);
+\set VERBOSITY terse
+CREATE TABLE ck (id int PRIMARY KEY, pid int REFERENCES pk (k));
+INSERT INTO pk VALUES (1, 10), (2, 20);
+INSERT INTO ck VALUES (1, 10);
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+WITH x AS (UPDATE pk SET k = 999 WHERE id = 1 RETURNING *) INSERT INTO copy SELECT * FROM x;
+COMMIT;
+SELECT * FROM pk ORDER BY id;
+
+-- the ctid that RETURNING shows and compares, in subqueries, too
+DROP TRIGGER t ON a;
+CREATE TRIGGER t AFTER UPDATE ON a FOR EACH ROW EXECUTE FUNCTION log_rows();
+TRUNCATE a;
+INSERT INTO a VALUES (1, 0);
+CREATE TABLE r AS SELECT ctid AS r, 'found' AS x FROM a;
+UPDATE a SET v = 1 WHERE id = 1
+	RETURNING ctid, (SELECT a.ctid), ARRAY(SELECT a.ctid), (SELECT x FROM r WHERE r.r = a.ctid),
+		(SELECT (SELECT x FROM r WHERE r.r = a.ctid AND r.ctid IS NOT NULL));
+
+SET client_min_messages = warning;
+DROP SCHEMA meant CASCADE;
+RESET default_table_access_method;
