@@ -259,8 +259,13 @@ lock_index_tree(Oid indexid)
 		Oid			root = root_index(indexid);
 		Oid			tableid = IndexGetRelation(root, true);
 
+		CHECK_FOR_INTERRUPTS();
 		if (OidIsValid(tableid))
 		{
+			/* before anybody has to wait for our locks */
+			if (!CheckRelationOwner(tableid))
+				aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
+							   get_rel_name(root));
 			LockRelationOid(tableid, AccessExclusiveLock);
 			(void) find_all_inheritors(tableid, AccessExclusiveLock, NULL);
 		}

@@ -69,6 +69,7 @@ typedef struct DiscardState
 	TransactionId horizon;
 	bool		burn;			/* an extent waits for an unused xid to pass */
 	bool		more;			/* there is something left to restore now */
+	bool		progress;		/* not all that was scanned is to wait */
 	uint8	   *releasable;		/* extents that nobody is led to, as bits, */
 	uint32		nreleasable;	/* ... and how many bits */
 
@@ -491,6 +492,8 @@ ExtentScan(DiscardState *ds, uint32 n)
 			return false;
 	}
 
+	if (worst != UNDO_SCAN_LATER)
+		ds->progress = true;
 	if (worst == UNDO_SCAN_DONE)
 		ExtentScanned(ext);
 	else if (worst == UNDO_SCAN_WAIT)
@@ -561,6 +564,7 @@ RestoreExtents(DiscardState *ds)
 	uint32		nextents = ds->space->nextents;
 	uint32		first = next_to_restore[ds->kind] % nextents;
 
+	ds->progress = false;
 	for (uint32 i = 0; i < nextents && !ds->more; i++)
 	{
 		uint32		n = (first + i) % nextents;
@@ -570,8 +574,10 @@ RestoreExtents(DiscardState *ds)
 		if (!ExtentScanCatch(ds, n))
 			return false;
 		next_to_restore[ds->kind] = n + 1;
-		ds->more = TimestampDifferenceExceeds(start, GetCurrentTimestamp(),
-											  RESTORE_MS);
+		/* a table that is locked is not waited for without a pause */
+		ds->more = ds->progress &&
+			TimestampDifferenceExceeds(start, GetCurrentTimestamp(),
+									   RESTORE_MS);
 	}
 	TargetClose(ds);
 	return true;
