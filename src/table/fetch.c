@@ -371,6 +371,9 @@ return_payload(InplaceIndexFetchData *fetch, TupleTableSlot *slot)
 	MemoryContextSwitchTo(old);
 }
 
+/* rows that this process has put on pages */
+uint64		inplace_rows_put = 0;
+
 /*
  * Runs of rows that the snapshot sees nothing of
  *
@@ -379,11 +382,13 @@ return_payload(InplaceIndexFetchData *fetch, TupleTableSlot *slot)
  * such a row looks at its neighbours while it has the page locked, and then
  * need not lock the page for each.
  *
- * This stays true for the snapshot although the page may change: a deletion
- * that it sees is committed, a row that it does not see does not become visible
- * by being changed, and a row put in the place of another is put there later than
- * the snapshot was taken (or the command begun).  In SERIALIZABLE each row has
- * to be asked about all the same.
+ * This stays true for the snapshot although others may change the page: a
+ * deletion that it sees is committed, and what they change, or put in the place
+ * of another row, they do later than the snapshot was taken.  We ourselves may
+ * do so in a command that is older than the snapshot and still runs, if this
+ * is the scan of a cursor in a function that it calls: so nothing is known any
+ * more when we have put a row on any page.  In SERIALIZABLE each row has to be
+ * asked about all the same.
  *
  * Rows that are dead to everybody do not belong to a run: that they are is for the
  * index to know, and only as long as the page is locked is it true of
@@ -437,6 +442,7 @@ note_gone_rows(InplaceIndexFetchData *fetch, Page page, OffsetNumber off,
 		last++;
 	fetch->gone_snapshot = snapshot;
 	fetch->gone_curcid = snapshot->curcid;
+	fetch->gone_rows_put = inplace_rows_put;
 	fetch->gone_first = first;
 	fetch->gone_last = last;
 }
@@ -449,6 +455,7 @@ known_to_be_gone(const InplaceIndexFetchData *fetch, OffsetNumber off,
 	return fetch->gone_snapshot != NULL &&
 		fetch->gone_snapshot == snapshot &&
 		fetch->gone_curcid == snapshot->curcid &&
+		fetch->gone_rows_put == inplace_rows_put &&
 		off >= fetch->gone_first && off <= fetch->gone_last;
 }
 

@@ -118,6 +118,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	/* as heap: in serializable transactions this row may be a phantom */
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
+	inplace_rows_put++;
 	START_CRIT_SECTION();
 	clear = FreezeClearVisible(rel, buffer, vmbuffer,
 							   VISIBILITYMAP_VALID_BITS, &unset);
@@ -321,6 +322,7 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		blk = BufferGetBlockNumber(buffer);
 		init_page = PageGetMaxOffsetNumber(page) == 0;
 
+		inplace_rows_put++;
 		START_CRIT_SECTION();
 		clear = FreezeClearVisible(rel, buffer, vmbuffer,
 								   VISIBILITYMAP_VALID_BITS, &unset);

@@ -73,6 +73,7 @@ typedef struct InplaceIndexFetchData
 	/* rows of this page that the snapshot sees nothing of, see fetch.c */
 	Snapshot	gone_snapshot;	/* NULL: none known */
 	CommandId	gone_curcid;
+	uint64		gone_rows_put;
 	OffsetNumber gone_first;
 	OffsetNumber gone_last;
 

@@ -281,6 +281,9 @@ extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
 /* ... and may its items be moved about?  For those who are going to do so. */
 extern void inplace_check_items(Relation rel, Page page, BlockNumber blk);
 
+/* fetch.c: rows put on pages by this process */
+extern uint64 inplace_rows_put;
+
 /* recent.c: ReadBuffer for those who come by TID */
 extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
 extern Buffer inplace_pin_row_page(Relation rel, BlockNumber blk,

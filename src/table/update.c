@@ -865,6 +865,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 #endif
 
 	/* may run an operator class's code, and that may come here */
+	inplace_rows_put++;
 	if (insert_entries)
 		inplace_insert_entries(rel, taking, &entry_tid, slot);
 	if (taking)
