@@ -59,7 +59,7 @@ SELECT * FROM copy;
 
 -- a foreign key whose parent is updated so
 CREATE TABLE pk (id int PRIMARY KEY, k int);
-CREATE UNIQUE INDEX ON pk USING inplace_btree (k);
+CREATE UNIQUE INDEX ON pk (k);
 \set VERBOSITY terse
 CREATE TABLE ck (id int PRIMARY KEY, pid int REFERENCES pk (k));
 INSERT INTO pk VALUES (1, 10), (2, 20);
