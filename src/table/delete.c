@@ -112,7 +112,9 @@ inplace_keep_lockers(Relation rel, BlockNumber blk, OffsetNumber off,
 TransactionId
 inplace_undo_newest(const RowCheck *rc)
 {
-	TransactionId newest = rc->base.t_xid;
+	/* everybody sees a frozen version, and its xid may be of an earlier age */
+	TransactionId newest = (rc->base.t_infomask & IP_FROZEN) ?
+		InvalidTransactionId : rc->base.t_xid;
 
 	if (rc->locked && TransactionIdIsValid(rc->lockers.xid))
 	{

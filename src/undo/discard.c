@@ -452,12 +452,23 @@ ExtentScan(DiscardState *ds, uint32 n)
 {
 	UndoExtent *ext = UndoExtentAt(ds->space, n);
 	UndoScanResult worst = UNDO_SCAN_DONE;
+	uint32		state;
 	uint16		fill;
 
 	ds->past_horizon = ExtentPastHorizon(ds, ext);
 
-	/* before "fill" is read: who writes and aborts later sets DIRTY again */
-	pg_atomic_fetch_and_u32(&ext->state, ~(EXT_DIRTY | EXT_WAIT));
+	/*
+	 * Before "fill" is read: who takes the extent from here on, and aborts,
+	 * sets DIRTY again.  Who has taken it already may have done so, and does
+	 * it once only (UndoFlagOwned): then it is not for us to clear.
+	 */
+	state = pg_atomic_read_u32(&ext->state);
+	do
+	{
+		if (!StateIsIdle(state))
+			return true;
+	} while (!pg_atomic_compare_exchange_u32(&ext->state, &state,
+											 state & ~(EXT_DIRTY | EXT_WAIT)));
 	fill = ext->fill;
 
 	for (uint16 i = ext->scanned; i < fill; i++)

@@ -39,6 +39,12 @@ is(one($node, 'SELECT count(*), sum(k) FROM old'), one($node,
 	q{SELECT count(*), sum(CASE WHEN i % 5 = 0 THEN i + 1000 ELSE i END) FROM generate_series(1, 500) i WHERE i % 7 <> 0}),
 	'rows from before are there');
 check_clean($node, 'rows from before');
+$node->safe_psql('postgres', q{UPDATE old SET v = v || '!' WHERE id % 2 = 0; BEGIN; UPDATE old SET v = 'no'; DELETE FROM old WHERE id % 3 = 0; ROLLBACK});
+is(one($node, q{SELECT count(*) FILTER (WHERE v = 'o!') || ' ' || count(*) FILTER (WHERE v = 'o') FROM old}),
+	one($node, q{SELECT count(*) FILTER (WHERE i % 2 = 0) || ' ' || count(*) FILTER (WHERE i % 2 = 1) FROM generate_series(1, 500) i WHERE i % 7 <> 0}),
+	'they can be changed');
+ok(defined poll_value($node, q{SELECT bool_and(extents = free_extents) FROM inplace.undo WHERE kind = 'logged'}, 30),
+	'... and their undo is given back, for frozen versions have xids of an earlier age');
 
 # ---- unique keys that were changed, and not in the end
 
