@@ -387,6 +387,43 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 	}
 }
 
+/*
+ * We have changed the row since the caller's command began, with its newest
+ * version by command cid.  The command that replaced the version the caller
+ * means is the first of these: it may be the caller's own, and the others those
+ * of functions called by it later.
+ */
+static CommandId
+replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+			  CommandId curcid, CommandId cid)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
+	InplaceTupleHeaderData hdr = *tup;
+	UndoRecord	rec;
+
+	for (;;)
+	{
+		CommandId	older;
+
+		do
+		{
+			if (!HdrHasUndo(&hdr))
+				return cid;
+			UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
+			hdr = rec.old;
+		} while (rec.hdr.ur_type == UNDO_LOCK);
+		if (inplace_xid_status(&hdr, InvalidBuffer) != XID_CURRENT)
+			return cid;
+		older = inplace_change_cid(rel, &hdr, blk, off);
+		/* (an insert does not replace anything) */
+		if (older < curcid || older == InvalidCommandId ||
+			(hdr.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0)
+			return cid;
+		cid = older;
+	}
+}
+
 TM_Result
 inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 				  CommandId curcid, LockTupleMode mode, RowCheck *rc,
@@ -427,7 +464,9 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 			rc->cid = inplace_change_cid(rel, tup, blk, off);
 			if (rc->cid >= curcid)
 			{
-				fill_tmfd(rel, tup, target, rc->cid, tmfd);
+				fill_tmfd(rel, tup, target,
+						  replacing_cid(rel, tup, target, curcid, rc->cid),
+						  tmfd);
 				if ((rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0 ||
 					(target->newest && !deleted))
 					return TM_Invisible;

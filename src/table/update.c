@@ -135,14 +135,15 @@ find_changes(UpdateState *us, const Bitmapset *index_attrs,
 
 /*
  * Would the row's next tag be one that this transaction may have used on it
- * already?  It has if it made the version with the last tag: it may have gone
- * all the way round.
+ * already, or that of the version which it has replaced first?  A trigger event
+ * tells these apart by their tags.  If it made the version with the last tag but
+ * one, it may have come from the last tag, and have gone all the way round.
  */
 static bool
 tag_would_wrap(UpdateState *us)
 {
 	return us->rc.status == XID_CURRENT &&
-		us->rc.base.t_tag == INPLACE_MAX_TAG;
+		us->rc.base.t_tag >= INPLACE_MAX_TAG - 1;
 }
 
 /* the record's own part and what keeping the locks takes */

@@ -79,6 +79,50 @@ UPDATE a SET v = 1 WHERE id = 1
 	RETURNING ctid, (SELECT a.ctid), ARRAY(SELECT a.ctid), (SELECT x FROM r WHERE r.r = a.ctid),
 		(SELECT (SELECT x FROM r WHERE r.r = a.ctid AND r.ctid IS NOT NULL));
 
+-- tags do not come round to that of the version before the transaction
+CREATE TABLE p (id int PRIMARY KEY, k int NOT NULL, v int DEFAULT 0);
+CREATE UNIQUE INDEX ON p (k);
+CREATE TABLE c (id int PRIMARY KEY, pk int REFERENCES p (k) DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE olds (n serial, o int, nw int);
+CREATE FUNCTION log_old() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO olds (o, nw) VALUES (old.v, new.v); RETURN NULL; END $$;
+CREATE PROCEDURE bump(n int, own boolean) LANGUAGE plpgsql AS $$
+BEGIN FOR i IN 1 .. n LOOP UPDATE p SET v = v + 1; IF own THEN COMMIT; END IF; END LOOP; END $$;
+INSERT INTO p VALUES (1, 1);
+INSERT INTO c VALUES (1, 1);
+CALL bump(125, true);
+BEGIN;
+UPDATE p SET k = 2;
+CALL bump(124, false);
+COMMIT;
+SELECT * FROM p;
+DELETE FROM c;
+CREATE CONSTRAINT TRIGGER t AFTER UPDATE ON p DEFERRABLE INITIALLY DEFERRED
+	FOR EACH ROW EXECUTE FUNCTION log_old();
+BEGIN;
+CALL bump(130, false);
+COMMIT;
+CALL bump(119, true);
+BEGIN;
+CALL bump(260, false);
+COMMIT;
+SELECT count(*), min(o), max(nw), bool_and(nw = o + 1), count(DISTINCT o) FROM olds;
+
+-- the command that replaced the version, not one of a function it called
+CREATE TABLE twice (id int PRIMARY KEY, v int, w int DEFAULT 0);
+INSERT INTO twice SELECT g, 0 FROM generate_series(1, 5) g;
+CREATE FUNCTION touch(n int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN IF n = 2 THEN UPDATE twice SET w = w + 100 WHERE id = 1; END IF; RETURN n; END $$;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+WITH u AS (UPDATE twice t SET v = v + touch(s.n)
+	FROM (SELECT * FROM (VALUES (1, 1), (2, 2), (3, 1)) s (n, id) ORDER BY n OFFSET 0) s
+	WHERE s.id = t.id RETURNING 1)
+SELECT count(*) FROM u;
+SELECT * FROM twice ORDER BY id;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+
 SET client_min_messages = warning;
 DROP SCHEMA meant CASCADE;
 RESET default_table_access_method;
