@@ -391,7 +391,9 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
  * We have changed the row since the caller's command began, with its newest
  * version by command cid.  The command that replaced the version the caller
  * means is the first of these: it may be the caller's own, and the others those
- * of functions called by it later.
+ * of functions called by it later.  If that version had been replaced by another
+ * transaction before, heap's callers come to the newest version by following
+ * its successors, and are told of the command that made it.
  */
 static CommandId
 replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
@@ -399,11 +401,15 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 {
 	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
+	CommandId	newest = cid;
 	InplaceTupleHeaderData hdr = *tup;
 	UndoRecord	rec;
 
+	if (target->newest)
+		return newest;
 	for (;;)
 	{
+		XidStatus	status;
 		CommandId	older;
 
 		do
@@ -413,8 +419,10 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 			UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
 			hdr = rec.old;
 		} while (rec.hdr.ur_type == UNDO_LOCK);
-		if (inplace_xid_status(&hdr, InvalidBuffer) != XID_CURRENT)
-			return cid;
+		status = inplace_xid_status(&hdr, InvalidBuffer);
+		if (status != XID_CURRENT)
+			return status == XID_COMMITTED &&
+				!is_target(target, &hdr, status, InvalidCommandId) ? newest : cid;
 		older = inplace_change_cid(rel, &hdr, blk, off);
 		/* (an insert does not replace anything) */
 		if (older < curcid || older == InvalidCommandId ||
