@@ -9,6 +9,8 @@
 
 #include "nodes/execnodes.h"
 #include "nodes/lockoptions.h"
+#include "storage/lmgr.h"
+#include "table/lock_chain.h"
 #include "table/rowcheck.h"
 #include "wal/wal.h"
 
@@ -86,114 +88,12 @@ store_locked(Relation rel, Buffer buffer, const RowTarget *target,
 }
 
 /*
- * A row that is being moved by a transaction in progress, with no change of
- * key: whoever locks it FOR KEY SHARE locks the row where it goes too.
- * Follows the chain of moves to its end.
- */
-static void
-lock_where_it_moves(Relation rel, ItemPointerData tid, TransactionId mover,
-					TransactionId xid, LockTupleMode mode)
-{
-	for (;;)
-	{
-		Buffer		buffer;
-		Page		page;
-		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
-		InplaceTupleHeader tup;
-		RowCheck	rc;
-		ItemPointerData next;
-		Buffer		vmbuffer = InvalidBuffer;
-		bool		more = false;
-
-		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
-		page = BufferGetPage(buffer);
-		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
-		{
-			tup = PageGetTupleAt(page, off);
-			memset(&rc, 0, sizeof(rc));
-			rc.status = inplace_xid_status(tup, buffer);
-			if (rc.status == XID_IN_PROGRESS || rc.status == XID_COMMITTED)
-			{
-				TransactionId locker;
-				bool		multi;
-				LockTupleMode strongest;
-
-				rc.locked = inplace_get_lockers(rel, tup,
-												ItemPointerGetBlockNumber(&tid),
-												off, &rc.lockers);
-				rc.base = rc.lockers.base;
-				if ((tup->t_infomask & IP_MOVED) &&
-					!(tup->t_infomask & IP_KEYS_UPDATED))
-					more = inplace_moved_to(rel, tup, &tid, &next);
-				inplace_compute_lockers(&rc, xid, mode, &locker, &multi,
-										&strongest);
-				inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, locker,
-									 multi, strongest);
-			}
-		}
-		UnlockReleaseBuffer(buffer);
-		if (BufferIsValid(vmbuffer))
-			ReleaseBuffer(vmbuffer);
-		if (!more)
-			break;
-		tid = next;
-	}
-}
-
-/*
- * Before that: is the row, where it goes, changed or locked in a way that FOR
- * KEY SHARE has to wait for?  Returns whom to wait for; *gone if such a change
- * has been committed.
- */
-static TransactionId
-conflict_where_it_moves(Relation rel, ItemPointerData tid, bool *gone)
-{
-	*gone = false;
-
-	for (;;)
-	{
-		Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
-		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
-		TransactionId xwait = InvalidTransactionId;
-		ItemPointerData next;
-		bool		more = false;
-		Page		page;
-
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(buffer);
-		if (off <= PageGetMaxOffsetNumber(page) &&
-			ItemIdIsNormal(PageGetItemId(page, off)))
-		{
-			InplaceTupleHeader tup = PageGetTupleAt(page, off);
-
-			XidStatus	status = inplace_xid_status(tup, buffer);
-
-			if (status == XID_IN_PROGRESS || status == XID_COMMITTED)
-			{
-				if ((tup->t_infomask & IP_KEYS_UPDATED) ||
-					((tup->t_infomask & IP_DELETED) &&
-					 !(tup->t_infomask & IP_MOVED)))
-				{
-					if (status == XID_COMMITTED)
-						*gone = true;
-					else
-						xwait = tup->t_xid;
-				}
-				else if (tup->t_infomask & IP_MOVED)
-					more = inplace_moved_to(rel, tup, &tid, &next);
-			}
-		}
-		UnlockReleaseBuffer(buffer);
-		if (TransactionIdIsValid(xwait) || !more)
-			return xwait;
-		tid = next;
-	}
-}
-
-/*
  * A row that we inserted or updated needs no lock but that.  A FOR UPDATE on it
- * is stronger: it excludes FOR KEY SHARE, by those who come to a new row along
- * the chain, too.
+ * is stronger than an update that left the keys alone: it excludes FOR KEY
+ * SHARE.  If this very (sub)transaction put the row there, whether it is new or
+ * was moved, a flag says so, for those who come along the chain.  Other
+ * transactions take no notice of it once we have ended.  All else is a lock as
+ * on any other row.
  */
 static void
 mark_own_row_exclusive(Relation rel, Buffer buffer, Buffer vmbuffer,
@@ -225,9 +125,13 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	Page		page;
 	OffsetNumber off;
 	bool		have_tuple_lock = false;
+	ItemPointerData left;		/* where we still have a tuple lock, too */
+	bool		have_left_lock = false;
+	bool		follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
+	bool		waited_for_successor = false;
 	bool		chain_checked = false;
 	ItemPointerData moving;
-	TransactionId mover = InvalidTransactionId;
+	bool		moves = false;
 
 	InplaceRequirePreload();
 	tmfd->traversed = false;
@@ -257,13 +161,35 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 		if (result == TM_BeingModified)
 		{
+			bool		beyond;
 			bool		done;
 
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 			if (rc.retry)
+			{
+				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 				continue;
-			done = inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,
-									XLTW_Lock, &have_tuple_lock);
+			}
+			beyond = follow && mode == LockTupleKeyShare &&
+				(rc.below_busy ||
+				 (rc.status == XID_IN_PROGRESS &&
+				  inplace_keys_outlive(rel, PageGetTupleAt(page, off), &target)));
+			waited_for_successor = rc.status == XID_IN_PROGRESS &&
+				!((rc.base.t_infomask & IP_DELETED) &&
+				  !(rc.base.t_infomask & IP_MOVED));
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			inplace_row_wait_done(rel, &left, mode, have_left_lock);
+			have_left_lock = false;
+			if (beyond)
+			{
+				bool		no_queue = true;
+
+				done = inplace_row_wait(rel, &target.tid, &rc, mode,
+										LockWaitBlock, XLTW_LockUpdated,
+										&no_queue);
+			}
+			else
+				done = inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,
+										XLTW_Lock, &have_tuple_lock);
 			if (!done)
 			{
 				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
@@ -280,14 +206,16 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			(PageGetTupleAt(page, off)->t_infomask & IP_MOVED) &&
 			inplace_moved_to(rel, PageGetTupleAt(page, off), &target.tid, &moving))
 		{
-			bool		gone;
+			ChainVerdict verdict;
+			TransactionId xwait;
 
 			/* look along the chain with no page locked, then begin again */
 			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			rc.wait_multi = InvalidMultiXactId;
-			rc.wait_xid = conflict_where_it_moves(rel, moving, &gone);
-			if (gone)
+			inplace_row_wait_done(rel, &left, mode, have_left_lock);
+			have_left_lock = false;
+			verdict = inplace_chain_conflict(rel, moving, NULL, mode, &xwait);
+			if (verdict == CHAIN_GONE)
 			{
 				if (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION)
 				{
@@ -303,18 +231,31 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				tmfd->ctid = moving;
 				return TM_Updated;
 			}
-			chain_checked = !TransactionIdIsValid(rc.wait_xid);
-			if (!chain_checked &&
-				!inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,
-								  XLTW_Lock, &have_tuple_lock))
-			{
-				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
-				ReleaseBuffer(buffer);
-				if (BufferIsValid(vmbuffer))
-					ReleaseBuffer(vmbuffer);
-				tmfd->ctid = target.tid;
-				return TM_WouldBlock;
-			}
+			if (verdict == CHAIN_BUSY)
+				XactLockTableWait(xwait, rel, &moving, XLTW_LockUpdated);
+			chain_checked = (verdict == CHAIN_FREE);
+			continue;
+		}
+
+		if (result == TM_Updated && waited_for_successor && follow &&
+			!(flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) &&
+			wait_policy == LockWaitBlock &&
+			!ItemPointerIndicatesMovedPartitions(&tmfd->ctid))
+		{
+			TransactionId xwait;
+
+			/*
+			 * This will fail; but see lock_chain.c.  Those who queue behind
+			 * us for the row may have another version of it in mind.
+			 */
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+			have_tuple_lock = false;
+			if (inplace_chain_conflict(rel, target.tid, &target, mode,
+									   &xwait) == CHAIN_BUSY)
+				XactLockTableWait(xwait, rel, &target.tid, XLTW_LockUpdated);
+			else
+				waited_for_successor = false;
 			continue;
 		}
 
@@ -330,10 +271,21 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			}
 			if (!ItemPointerEquals(&tmfd->ctid, &target.tid))
 			{
-				/* the row lives on elsewhere */
+				/*
+				 * The row lives on elsewhere.  Like heap, SELECT FOR lets
+				 * those behind it in the queue go on only when it has locked
+				 * it there, unless it has to wait again.
+				 */
 				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+				inplace_row_wait_done(rel, &left, mode, have_left_lock);
+				have_left_lock = have_tuple_lock;
+				left = target.tid;
 				have_tuple_lock = false;
+				if (!follow)
+				{
+					inplace_row_wait_done(rel, &left, mode, have_left_lock);
+					have_left_lock = false;
+				}
 				buffer = ReleaseAndReadBuffer(buffer, rel,
 											  ItemPointerGetBlockNumber(&tmfd->ctid));
 				target.tid = tmfd->ctid;
@@ -364,9 +316,14 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 		if (rc.status == XID_CURRENT)
 		{
-			enough = true;
-			if (mode == LockTupleExclusive)
+			bool		with_row = TransactionIdEquals(rc.base.t_xid, xid) &&
+				(rc.base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0;
+
+			if (mode == LockTupleExclusive && with_row)
 				mark_own_row_exclusive(rel, buffer, vmbuffer, off);
+			if (mode != LockTupleExclusive || with_row ||
+				(rc.base.t_infomask & IP_KEYS_UPDATED))
+				enough = true;
 		}
 
 		store_locked(rel, buffer, &target, rc.below_busy, slot, tid);
@@ -375,7 +332,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 		{
 			if (rc.below_busy && (tup->t_infomask & IP_MOVED) &&
 				inplace_moved_to(rel, tup, &target.tid, &moving))
-				mover = tup->t_xid;
+				moves = true;
 			inplace_compute_lockers(&rc, xid, mode, &locker, &multi, &strongest);
 			inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, locker, multi,
 								 strongest);
@@ -389,9 +346,10 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
 
-	if (TransactionIdIsValid(mover))
-		lock_where_it_moves(rel, moving, mover, xid, mode);
+	if (moves)
+		inplace_lock_where_it_moves(rel, moving, xid, mode);
 
+	inplace_row_wait_done(rel, &left, mode, have_left_lock);
 	inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
 	return result;
 }

@@ -42,14 +42,14 @@ const LOCKMODE inplace_row_lockmode[] = {
 	AccessExclusiveLock			/* LockTupleExclusive */
 };
 
-static inline bool
-modes_conflict(LockTupleMode a, LockTupleMode b)
+bool
+inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b)
 {
 	return DoLockModesConflict(inplace_row_lockmode[a], inplace_row_lockmode[b]);
 }
 
-static LockTupleMode
-member_mode(MultiXactStatus status)
+LockTupleMode
+inplace_member_mode(MultiXactStatus status)
 {
 	switch (status)
 	{
@@ -85,8 +85,8 @@ mode_status(LockTupleMode mode)
 }
 
 /* strength of the change that made the newest version */
-static LockTupleMode
-change_mode(InplaceTupleHeader tup)
+LockTupleMode
+inplace_change_mode(InplaceTupleHeader tup)
 {
 	if (tup->t_infomask & IP_KEYS_UPDATED)
 		return LockTupleExclusive;
@@ -241,7 +241,7 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 			rc->own_mode = rc->lockers.mode;
 			return false;
 		}
-		if (modes_conflict(mode, rc->lockers.mode) &&
+		if (inplace_lock_modes_conflict(mode, rc->lockers.mode) &&
 			TransactionIdIsInProgress(rc->lockers.xid))
 		{
 			rc->wait_xid = rc->lockers.xid;
@@ -253,7 +253,7 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 	nmembers = GetMultiXactIdMembers(rc->lockers.xid, &members, false, true);
 	for (int i = 0; i < nmembers; i++)
 	{
-		LockTupleMode m = member_mode(members[i].status);
+		LockTupleMode m = inplace_member_mode(members[i].status);
 
 		if (TransactionIdIsCurrentTransactionId(members[i].xid))
 		{
@@ -261,7 +261,7 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 				rc->own_mode = m;
 			rc->own_lock = true;
 		}
-		else if (modes_conflict(mode, m) &&
+		else if (inplace_lock_modes_conflict(mode, m) &&
 				 TransactionIdIsInProgress(members[i].xid))
 			conflict = true;
 	}
@@ -275,9 +275,9 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 /*
  * Is the version with this header the one the caller means?
  */
-static bool
-is_target(const RowTarget *target, InplaceTupleHeader hdr, XidStatus status,
-		  CommandId cid)
+bool
+inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
+				  XidStatus status, CommandId cid)
 {
 	if (target->newest)
 		return true;
@@ -343,7 +343,7 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status == XID_COMMITTED &&
-			is_target(target, &hdr, status, InvalidCommandId))
+			inplace_is_target(target, &hdr, status, InvalidCommandId))
 			return true;
 		if (status == XID_ABORTED)
 			return false;
@@ -379,7 +379,7 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 			continue;
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status == XID_COMMITTED)
-			return !is_target(target, &hdr, status, InvalidCommandId) &&
+			return !inplace_is_target(target, &hdr, status, InvalidCommandId) &&
 				!(mode == LockTupleKeyShare &&
 				  target_below_nonkey_changes(rel, &hdr, target));
 		if (status != XID_IN_PROGRESS)
@@ -422,7 +422,7 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status != XID_CURRENT)
 			return status == XID_COMMITTED &&
-				!is_target(target, &hdr, status, InvalidCommandId) ? newest : cid;
+				!inplace_is_target(target, &hdr, status, InvalidCommandId) ? newest : cid;
 		older = inplace_change_cid(rel, &hdr, blk, off);
 		/* (an insert does not replace anything) */
 		if (older < curcid || older == InvalidCommandId ||
@@ -494,7 +494,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
 				return TM_Invisible;
 			}
-			if (!modes_conflict(mode, change_mode(tup)))
+			if (!inplace_lock_modes_conflict(mode, inplace_change_mode(tup)))
 			{
 				if (target_below_nonkey_changes(rel, tup, target))
 				{
@@ -541,7 +541,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 			elog(ERROR, "aborted row version was not restored");
 	}
 
-	if (!is_target(target, tup, rc->status, rc->cid))
+	if (!inplace_is_target(target, tup, rc->status, rc->cid))
 	{
 		if (mode == LockTupleKeyShare && rc->status == XID_COMMITTED &&
 			target_below_nonkey_changes(rel, tup, target))
@@ -622,7 +622,7 @@ inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
 		for (int i = 0; i < nmembers && done; i++)
 		{
 			if (TransactionIdIsCurrentTransactionId(members[i].xid) ||
-				!modes_conflict(mode, member_mode(members[i].status)))
+				!inplace_lock_modes_conflict(mode, inplace_member_mode(members[i].status)))
 				continue;
 			if (!TransactionIdIsInProgress(members[i].xid))
 				continue;

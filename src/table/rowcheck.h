@@ -60,6 +60,15 @@ extern bool inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
 extern void inplace_row_wait_done(Relation rel, ItemPointer tid,
 								  LockTupleMode mode, bool have_tuple_lock);
 
+/* strengths: of a multixact's member, of the change that made a version */
+extern bool inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
+extern LockTupleMode inplace_member_mode(MultiXactStatus status);
+extern LockTupleMode inplace_change_mode(InplaceTupleHeader tup);
+
+/* is the version with this header the one the caller means? */
+extern bool inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
+							  XidStatus status, CommandId cid);
+
 /* the new TID of a row whose header says MOVED */
 extern bool inplace_moved_to(Relation rel, InplaceTupleHeader tup,
 							 ItemPointer from, ItemPointer to);

@@ -380,8 +380,7 @@ class Generator:
     def _lock(self, state):
         r = self.r
         how = r.choice(LOCKS)
-        # (heap waits for newer versions even with FOR KEY SHARE NOWAIT)
-        if self.mode != "serializable" and how != LOCKS[3]:
+        if self.mode != "serializable":
             how += r.choices(["", " NOWAIT", " SKIP LOCKED"], [70, 15, 15])[0]
         where = r.choice([f"id = {self._id()}", f"id = {self._id()}",
                           f"id BETWEEN {self._id()} AND {self._id() + 3}",
