@@ -10,7 +10,9 @@
  * aborted changes are still on the pages of the tables.  These are restored
  * at the next commit, in the pre-commit callback: there all portals are
  * closed, so nobody is in the middle of a page or has a copy of one that
- * leads to the undo that is about to be reused.
+ * leads to the undo that is about to be reused.  Tables that the transaction
+ * has dropped are passed over; if it then fails to commit they are back, so all
+ * is looked through again.
  *
  * The file does not belong to the transaction that made it: it is created
  * without a pending delete, and removed when the session ends.  (After a
@@ -40,6 +42,8 @@ static FormData_pg_class temp_form;
 static BlockNumber temp_nblocks = 0;	/* length of the file */
 static BlockNumber temp_fill = 1;	/* blocks begun, counting block 0 */
 static bool temp_aborted = false;	/* changes wait for being restored */
+static bool temp_restored = false;	/* ... no more, if this transaction does
+									 * commit: it may have dropped a table */
 static int	temp_written_level = 0; /* as written_level in append.c */
 
 /* the tables that have had undo here, for the way back from a record */
@@ -279,13 +283,17 @@ void
 UndoTempPreCommit(void)
 {
 	if (temp_aborted && temp_created && UndoTempRestore())
+	{
 		temp_aborted = false;
+		temp_restored = true;
+	}
 }
 
 void
 UndoTempAtCommit(void)
 {
 	temp_written_level = 0;
+	temp_restored = false;
 	if (temp_aborted || temp_fill == 1)
 		return;
 	temp_fill = 1;
@@ -295,9 +303,10 @@ UndoTempAtCommit(void)
 void
 UndoTempAtAbort(void)
 {
-	if (temp_written_level > 0)
+	if (temp_written_level > 0 || temp_restored)
 		temp_aborted = true;
 	temp_written_level = 0;
+	temp_restored = false;
 }
 
 void
