@@ -40,6 +40,7 @@
 #include "table/cluster.h"
 #include "table/scan.h"
 #include "table/table.h"
+#include "vacuum/compat_vacuum.h"
 
 /*
  * In sort tuples, whose header nobody else looks at:
@@ -698,6 +699,7 @@ inplace_copy_for_cluster(Relation OldTable, Relation NewTable,
 	CopyState  *cs = palloc0(sizeof(CopyState));
 
 	InplaceRequirePreload();
+	CutoffsRespectSnapshots(OldTable, &OldestXmin, xid_cutoff);
 
 	cs->old = OldTable;
 	cs->new = NewTable;

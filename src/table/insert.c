@@ -195,6 +195,7 @@ inplace_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
  * A speculative insertion is over.  If it succeeded the row becomes an ordinary
  * one, with the command id in place of the token; neither is in the WAL, for
  * nobody needs them after a crash (only decoders are told that it is over).
+ * So a row may come out of a crash as speculative, and committed: that counts.
  * Otherwise it is dead at once.
  */
 void
@@ -232,7 +233,8 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 			cid = ((InplaceTupleTableSlot *) slot)->cmin;
 		tup->t_infomask &= ~IP_SPECULATIVE;
 		HdrSetUndo32(tup, cid);
-		MarkBufferDirty(buffer);
+		/* no record of it: a checkpoint since the insert wants an image */
+		inplace_mark_hint(buffer);
 	}
 	else
 	{

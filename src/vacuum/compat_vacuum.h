@@ -7,6 +7,7 @@
  *		- 16 put the cutoffs into a struct and gave index vacuuming the table;
  *		- 17 put dead TIDs into a radix tree (an array before) and counts
  *		  them in bytes in the progress view;
+ *		- 17 dropped old_snapshot_threshold;
  *		- 18 counts all-frozen pages in pg_class, wants the start time, and has a
  *		  setting for how many pages VACUUM may read in the hope of freezing.
  *
@@ -68,6 +69,31 @@ VacuumGetCutoffs(Relation rel, VacuumParams *params,
 #define VacuumFailsafeCheck(c)	vacuum_xid_failsafe_check(c)
 #define VacuumSetFailsafeActive(on) (VacuumFailsafeActive = (on))
 #define IndexVacuumInfoSetHeap(info, rel) ((info)->heaprel = (rel))
+#endif
+
+/*
+ * With old_snapshot_threshold the server's cutoffs pass snapshots that are
+ * older than that, and it is for whoever reads a page to find out, by its
+ * LSN, that something he needs was taken off.  Readers here do not: a row changed
+ * in place is on a page that was written anyhow.  So back to a cutoff that all
+ * snapshots have passed.
+ */
+#if PG_VERSION_NUM < 170000
+#include "storage/procarray.h"
+#include "utils/snapmgr.h"
+
+static inline void
+CutoffsRespectSnapshots(Relation rel, TransactionId *oldest_xmin,
+						TransactionId *freeze_limit)
+{
+	if (!OldSnapshotThresholdActive())
+		return;
+	*oldest_xmin = GetOldestNonRemovableTransactionId(rel);
+	if (TransactionIdPrecedes(*oldest_xmin, *freeze_limit))
+		*freeze_limit = *oldest_xmin;
+}
+#else
+#define CutoffsRespectSnapshots(rel, oldest_xmin, freeze_limit) ((void) 0)
 #endif
 
 #if PG_VERSION_NUM >= 180000

@@ -61,13 +61,6 @@
 #include "vacuum/vacuum.h"
 #include "wal/wal.h"
 
-void
-stale_begin(InplaceVacuum *vac)
-{
-	/* (OldestXmin may be past snapshots that are too old, up to 16) */
-	vac->stale_horizon = GetOldestNonRemovableTransactionId(vac->rel);
-}
-
 /* ---------------- step 4 ---------------- */
 
 void
@@ -91,7 +84,7 @@ stale_clear_page(InplaceVacuum *vac, Buffer buffer)
 		if (!(tup->t_infomask & IP_STALE) || !HdrIsSwept(tup))
 			continue;
 		xid = HdrGetUndo32(tup);
-		if (!TransactionIdPrecedes(xid, vac->stale_horizon))
+		if (!TransactionIdPrecedes(xid, vac->cutoffs.OldestXmin))
 			continue;
 		clear[nclear++] = off;
 		if (!TransactionIdIsValid(horizon) ||
@@ -180,7 +173,7 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	else if (!vac->do_index_vacuuming || has_external_key(vac, tup))
 		;						/* not as things are */
 	else if ((!(tup->t_infomask & IP_FROZEN) &&
-			  !TransactionIdPrecedes(tup->t_xid, vac->stale_horizon)) ||
+			  !TransactionIdPrecedes(tup->t_xid, vac->cutoffs.OldestXmin)) ||
 			 locked_by_somebody(vac, survey->blk, off, tup))
 		survey->nstale_pending++;
 	else
@@ -294,7 +287,7 @@ stale_sweep(InplaceVacuum *vac)
 			continue;
 		enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);
 		empty = inplace_sweep_index(vac->rel, vac->indrels[i],
-									vac->stale_horizon, is_candidate, stale);
+									vac->cutoffs.OldestXmin, is_candidate, stale);
 		if (empty > 0 && dead_items_count(vac) == 0 && vac->pvs == NULL)
 			vacuum_empty_index(vac, i);
 		leave_index(vac, saved_phase);

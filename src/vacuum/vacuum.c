@@ -402,6 +402,8 @@ set_cutoffs(InplaceVacuum *vac, VacuumParams *params)
 	Relation	rel = vac->rel;
 
 	vac->aggressive = VacuumGetCutoffs(rel, params, &vac->cutoffs);
+	CutoffsRespectSnapshots(rel, &vac->cutoffs.OldestXmin,
+							&vac->cutoffs.FreezeLimit);
 	if (params->options & VACOPT_DISABLE_PAGE_SKIPPING)
 	{
 		/* for when the visibility map is not to be trusted */
@@ -415,7 +417,6 @@ set_cutoffs(InplaceVacuum *vac, VacuumParams *params)
 	vac->new_relfrozenxid = vac->cutoffs.OldestXmin;
 	vac->new_relminmxid = vac->cutoffs.OldestMxact;
 	vac->old_live_tuples = rel->rd_rel->reltuples;
-	stale_begin(vac);
 }
 
 static void

@@ -117,7 +117,6 @@ typedef struct InplaceVacuum
 	DeadItems	dead;
 
 	StaleRows	stale;
-	TransactionId stale_horizon;	/* what stale.c goes by */
 	bool		swept;			/* their stale entries are gone */
 	int64		stale_pending;	/* rows that stay marked, for the next one */
 
@@ -301,7 +300,6 @@ extern void dead_reader_end(DeadReader *reader);
 
 /* ---------------- stale.c ---------------- */
 
-extern void stale_begin(InplaceVacuum *vac);
 extern void stale_clear_page(InplaceVacuum *vac, Buffer buffer);
 extern void stale_survey_row(InplaceVacuum *vac, OffsetNumber off,
 							 InplaceTupleHeader tup, PageSurvey *survey);
