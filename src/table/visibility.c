@@ -345,6 +345,21 @@ copy_is_unsafe(InplaceTupleHeader tup, Snapshot snapshot)
 		HdrHasUndo(tup);
 }
 
+/*
+ * The reader did not see a version of this transaction.  Serializable
+ * transactions are known by their top xids.
+ */
+static void
+conflict_out(Relation rel, TransactionId xid, Snapshot snapshot)
+{
+	if (TransactionIdPrecedes(xid, TransactionXmin))
+		return;
+	xid = SubTransGetTopmostTransaction(xid);
+	if (TransactionIdPrecedes(xid, TransactionXmin))
+		return;
+	CheckForSerializableConflictOut(rel, xid, snapshot);
+}
+
 static bool
 fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 		   BlockNumber blk, OffsetNumber off, Snapshot snapshot,
@@ -373,7 +388,7 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 		if (first)
 			UndoHoldCheckSnapshot(snapshot);
 		if (serializable && !(w.hdr.t_infomask & IP_ABORTED))
-			CheckForSerializableConflictOut(rel, w.hdr.t_xid, snapshot);
+			conflict_out(rel, w.hdr.t_xid, snapshot);
 		if (!walk_back(&w, false, serializable ? NULL : snapshot))
 			return false;
 		first = false;
