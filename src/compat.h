@@ -289,6 +289,12 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 /* up to 17 ON CONFLICT wants every unique index of the table to be btree */
 #define UNIQUE_INDEX_OF_ANY_METHOD	(PG_VERSION_NUM >= 180000)
 
+/*
+ * A worker of logical replication looks for conflicts, from 18 on, when it has
+ * inserted into unique indexes itself.
+ */
+#define WORKER_FINDS_CONFLICTS	(PG_VERSION_NUM >= 180000)
+
 /* up to 17 the executor wants an index for row comparisons to say btree */
 #define ROW_COMPARISON_ON_ANY_METHOD	(PG_VERSION_NUM >= 180000)
 

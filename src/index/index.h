@@ -46,7 +46,8 @@
  * predicate with functions other than the server's own (key.c), or is unique with
  * an operator class that makes no such promise and is not the server's own (a
  * unique check compares keys with the page locked).  Rows so long that their
- * payload might not fit an entry move, too.
+ * payload might not fit an entry move, too; and so do those whose unique keys a
+ * worker of logical replication changes (left_to_server in taking.c).
  *
  * Lock order: index page, then table page, then undo page.
  *

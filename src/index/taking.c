@@ -19,6 +19,7 @@
 #include "index/key.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
+#include "replication/logicalworker.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
@@ -36,6 +37,19 @@ inplace_index_takes(Relation index)
 		return true;
 	key = inplace_index_key(index);
 	return key->known && (!form->indisunique || key->exact || key->comparable);
+}
+
+/*
+ * Must the server insert into the index itself?  A worker of logical replication
+ * reports a key that is taken already as a conflict, and counts it, if its
+ * own insertion has met it, not if the table's update has.  What a process is does not
+ * change, so the answer can be kept.
+ */
+static bool
+left_to_server(Relation index)
+{
+	return WORKER_FINDS_CONFLICTS && index->rd_index->indisunique &&
+		IsLogicalWorker();
 }
 
 static Bitmapset *
@@ -114,7 +128,8 @@ find_taking(Relation rel)
 		Relation	index = index_open(indexid, AccessShareLock);
 
 		/* (relam: a routine may be left over, see index_method.c) */
-		if (index->rd_rel->relam != BTREE_AM_OID && inplace_index_takes(index))
+		if (index->rd_rel->relam != BTREE_AM_OID &&
+			inplace_index_takes(index) && !left_to_server(index))
 		{
 			TakingIndex *ti = &t->index[t->n++];
 			Form_pg_index form = index->rd_index;
