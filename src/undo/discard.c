@@ -572,7 +572,7 @@ static bool
 RestoreExtents(DiscardState *ds)
 {
 	TimestampTz start = GetCurrentTimestamp();
-	uint32		nextents = ds->space->nextents;
+	uint32		nextents = UndoSpaceExtents(ds->space);
 	uint32		first = next_to_restore[ds->kind] % nextents;
 
 	ds->progress = false;
@@ -625,7 +625,7 @@ FindReleasable(DiscardState *ds)
 	if (!UndoHoldersAny() || GetCurrentTimestamp() < retry)
 		return true;
 	ds->past_horizon = false;
-	ok = TickTry(ds, MarkReleasable, ds->space->nextents, &failed);
+	ok = TickTry(ds, MarkReleasable, UndoSpaceExtents(ds->space), &failed);
 	if (failed)
 	{
 		ds->nreleasable = 0;
@@ -691,8 +691,9 @@ DiscardExtents(DiscardState *ds)
 	TransactionId newest = InvalidTransactionId;
 	uint32		lowest = PG_UINT32_MAX;
 	uint32		highest = 0;
+	uint32		nextents = UndoSpaceExtents(sp);
 
-	for (uint32 n = 0; n < sp->nextents; n++)
+	for (uint32 n = 0; n < nextents; n++)
 	{
 		UndoExtent *ext = UndoExtentAt(sp, n);
 		TransactionId xid;

@@ -64,9 +64,10 @@ static uint32
 CountInUse(UndoSpace *sp, uint32 start, uint32 *end)
 {
 	uint32		in_use = 0;
+	uint32		nextents = UndoSpaceExtents(sp);
 
 	*end = 0;
-	for (uint32 n = start; n < sp->nextents; n++)
+	for (uint32 n = start; n < nextents; n++)
 		if ((pg_atomic_read_u32(&UndoExtentAt(sp, n)->state) &
 			 EXT_STATE_MASK) != EXT_FREE)
 		{

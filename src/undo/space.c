@@ -38,7 +38,8 @@
  *	  5. Only the database's worker makes a space smaller (nextents, and the
  *		 chunks with it), with the lock held exclusively; a space that has a
  *		 worker, or extents, is not given to another database.  So the worker
- *		 looks at the map without a lock, and an owner at its own extent.
+ *		 looks at the map without a lock (UndoSpaceExtents first), and an
+ *		 owner at its own extent.
  *	  6. NEEDS_SCAN is also set when a lock is recorded on top of a change
  *		 that is still in progress: if that is rolled back, the way to it goes
  *		 through the lock's record.
@@ -296,12 +297,35 @@ void
 UndoSpaceAddExtent(UndoSpace *sp)
 {
 	uint32		n = sp->nextents;
+	UndoExtent *ext;
 
 	if (UndoExtentStart(n + 1) < UndoExtentStart(n))
 		UndoReportFull();
 	if (n == sp->nchunks * UNDO_CHUNK_EXTENTS && !UndoChunkAdd(sp))
 		UndoReportFull();
-	sp->nextents++;
+
+	/* the chunk may come from a space that was forgotten with all it had */
+	ext = UndoExtentAt(sp, n);
+	ext->fill = 0;
+	ext->scanned = 0;
+	pg_atomic_write_u32(&ext->newest_xid, InvalidTransactionId);
+	pg_atomic_write_u32(&ext->state, EXT_FREE);
+	/* before the worker, which does without the lock, takes it for one */
+	pg_write_barrier();
+	sp->nextents = n + 1;
+}
+
+/*
+ * The number of extents, for the worker to look at them without the lock.
+ */
+uint32
+UndoSpaceExtents(UndoSpace *sp)
+{
+	uint32		n = *(volatile uint32 *) &sp->nextents;
+
+	/* the chunks after that */
+	pg_read_barrier();
+	return n;
 }
 
 /*

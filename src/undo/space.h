@@ -131,6 +131,7 @@ extern void UndoSpaceUnlock(UndoSpace *sp);
 extern UndoSpace *UndoSpaceAt(int i);
 extern UndoExtent *UndoExtentAt(UndoSpace *sp, uint32 n);
 extern void UndoSpaceAddExtent(UndoSpace *sp);
+extern uint32 UndoSpaceExtents(UndoSpace *sp);
 extern uint32 UndoLowestFree(UndoSpace *sp);
 extern uint32 UndoSpaceCut(UndoSpace *sp, uint32 keep);
 extern void UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep);
