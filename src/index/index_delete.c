@@ -57,6 +57,13 @@
 #define BOTTOMUP_TAKING_SAMPLE		32
 #define BOTTOMUP_TAKING_YIELD		16
 
+/*
+ * ... and for more than the server asks for, which is a sixteenth of a page: what
+ * is left would have to be gone for soon, with the entries of the page
+ * collected and sorted again, and another WAL record.
+ */
+#define BOTTOMUP_TAKING_TARGET		(BLCKSZ / 4)
+
 /* bottom-up: up to so many promising TIDs blocks count the same */
 #define MIN_PROMISING				4
 
@@ -354,6 +361,8 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 
 	if (sweep)
 		oldest_xmin = inplace_sweep_horizon;
+	else if (delstate->bottomup && taking)
+		target = Max(target, BOTTOMUP_TAKING_TARGET);
 
 	/* the caller has it locked */
 	if (taking)
