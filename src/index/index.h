@@ -43,7 +43,8 @@
  *
  * An index does not take in-place updates of its columns (the row moves) if it
  * is not an inplace_btree, is not ready or not valid, has expressions or a
- * predicate with functions other than the server's own (key.c), or is unique with
+ * predicate with functions other than the server's own (key.c; unless they come out
+ * as before: kept_key.c), or is unique with
  * an operator class that makes no such promise and is not the server's own (a
  * unique check compares keys with the page locked).  Rows so long that their
  * payload might not fit an entry move, too; and so do those whose unique keys a
@@ -75,6 +76,8 @@ typedef struct TakingIndex
 	Oid			indexid;
 	bool		exact;			/* equal keys are identical */
 	bool		computed;		/* it has expressions or a predicate */
+	bool		kept;			/* takes updates only that keep its key
+								 * (kept_key.c) */
 	Size		columns_off;	/* if so, the columns that takes, in the chunk */
 	/* by the update at hand: */
 	bool		changed;		/* its key, or as long as that is not settled
@@ -126,8 +129,8 @@ extern void inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 									   const InplaceTupleHeaderData *base);
 extern bool inplace_taking_unsure(const TakingIndexes *taking);
 extern bool inplace_taking_settle(Relation rel, TakingIndexes *taking,
-								  InplaceTupleHeader old, TupleTableSlot *slot,
-								  ItemPointer tid);
+								  InplaceTupleHeader old, Size len,
+								  TupleTableSlot *slot, ItemPointer tid);
 extern bool inplace_taking_settled(TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 								   ItemPointer tid, TupleTableSlot *slot);
@@ -167,6 +170,13 @@ extern EntryFound inplace_entry_exists(Relation table, Relation index,
 extern KeyChange inplace_key_change(Relation table, Relation index,
 									InplaceTupleHeader old, TupleTableSlot *slot,
 									ItemPointer tid);
+
+/* kept_key.c */
+extern bool inplace_index_keeps(Relation index);
+extern Bitmapset *inplace_kept_key_columns(Relation index);
+extern bool inplace_key_is_kept(Relation table, Relation index,
+								InplaceTupleHeader old, Size len,
+								TupleTableSlot *slot, ItemPointer tid);
 
 /*
  * sweep.c.  bottomupfreespace of a deletion that wants all there is; it goes by

@@ -9,7 +9,7 @@
  * computed only where the expressions and the predicate consist of the server's
  * own functions, on its own types (and enums), and with a page locked only if
  * these are all written in C; elsewhere the index does not take in-place updates
- * of what it is computed from.
+ * that change the key (kept_key.c).
  *
  * Whether an index is of that kind must not change while it exists, or some
  * would compare entries that others take for those of all versions.  So the

@@ -71,6 +71,8 @@ add_blocking(Bitmapset *set, Relation index)
 	for (int i = 0; i < form->indnatts; i++)
 		if (form->indkey.values[i] != 0)
 			set = add_column(set, form->indkey.values[i]);
+	if (inplace_index_keeps(index))
+		return set;
 	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &set);
 	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &set);
 	return set;
@@ -152,7 +154,17 @@ find_taking(Relation rel)
 			}
 		}
 		else
+		{
 			blocking = add_blocking(blocking, index);
+			if (inplace_index_keeps(index))
+			{
+				TakingIndex *ti = &t->index[t->n];
+
+				ti->indexid = indexid;
+				ti->computed = ti->kept = true;
+				columns[t->n++] = inplace_kept_key_columns(index);
+			}
+		}
 		index_close(index, AccessShareLock);
 	}
 	list_free(list);
@@ -309,8 +321,8 @@ inplace_taking_unsure(const TakingIndexes *taking)
  */
 bool
 inplace_taking_settle(Relation rel, TakingIndexes *taking,
-					  InplaceTupleHeader old, TupleTableSlot *slot,
-					  ItemPointer tid)
+					  InplaceTupleHeader old, Size len,
+					  TupleTableSlot *slot, ItemPointer tid)
 {
 	for (int i = 0; i < taking->n; i++)
 	{
@@ -320,7 +332,11 @@ inplace_taking_settle(Relation rel, TakingIndexes *taking,
 		if (!key_is_unsure(ti))
 			continue;
 		index = index_open(ti->indexid, RowExclusiveLock);
-		ti->settled = inplace_key_change(rel, index, old, slot, tid);
+		if (ti->kept)
+			ti->settled = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
+				KEY_SAME : KEY_CLASH;
+		else
+			ti->settled = inplace_key_change(rel, index, old, slot, tid);
 		index_close(index, NoLock);
 		if (ti->settled == KEY_CLASH)
 			return false;

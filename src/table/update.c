@@ -555,7 +555,8 @@ prepare_logical(UpdateState *us, const Bitmapset *id_attrs)
  * operator classes may update rows, too.
  */
 static pg_noinline void
-verify_keys(UpdateState *us, InplaceTupleHeader old, TupleTableSlot *slot)
+verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
+			TupleTableSlot *slot)
 {
 	if (us->borrowed)
 	{
@@ -566,8 +567,8 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, TupleTableSlot *slot)
 	update_state = NULL;
 	PG_TRY();
 	{
-		us->apart = inplace_taking_settle(us->rel, us->taking, old, slot,
-										  &us->target.tid);
+		us->apart = inplace_taking_settle(us->rel, us->taking, old, len,
+										  slot, &us->target.tid);
 	}
 	PG_CATCH();
 	{
@@ -722,11 +723,12 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			inplace_taking_unsure(us->taking))
 		{
 			InplaceTupleHeader old = copy_current(us);
+			Size		len = inplace_tuple_len(old, item_len(us));
 
 			/* an operator class's code: not with the page locked */
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 			us->verified_hdr = *old;
-			verify_keys(us, old, slot);
+			verify_keys(us, old, len, slot);
 			pfree(old);
 			continue;
 		}

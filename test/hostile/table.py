@@ -21,6 +21,7 @@ CREATE OPERATOR |>| (leftarg = int, rightarg = int, function = abs_gt, restrict 
 CREATE OPERATOR CLASS abs_ops FOR TYPE int USING inplace_btree AS
 	OPERATOR 1 |<|, OPERATOR 2 |<=|, OPERATOR 3 |=|, OPERATOR 4 |>=|, OPERATOR 5 |>|,
 	FUNCTION 1 abs_cmp(int, int);
+CREATE FUNCTION third(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 / 3; END';
 """
 
 COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad")
@@ -64,6 +65,8 @@ INDEXES = [
     ("t_part_incl", "USING inplace_btree (s) INCLUDE (j, k) WHERE k BETWEEN 2 AND 9"),
     ("t_pad_len", "USING inplace_btree ((length(pad))) WHERE left(pad, 1) = 'w'"),
     ("t_k_half", "USING inplace_btree ((coalesce(k, 0) / 4), (j > 5))"),
+    ("t_k_third", "USING inplace_btree ((third(k)), s)"),
+    ("t_j_third", "USING inplace_btree (s) INCLUDE (id) WHERE third(j) = 1"),
     ("t_k_abs", "USING inplace_btree (k abs_ops)"),
     ("t_a", "USING inplace_btree (a)"),
     ("t_j_btree", "USING btree (j)"),
@@ -85,6 +88,7 @@ UNIQUE_INDEXES = [
     ("t_u_queue", "USING inplace_btree (u) WHERE s IN ('s1', 's2', 's3')"),
     ("t_u_num", "USING inplace_btree ((u * 10 + n), (j > 5)) INCLUDE (k) WHERE n < 4"),
     ("t_u_lower", "USING inplace_btree ((lower(ci COLLATE \"C\")), u)"),
+    ("t_u_third", "USING inplace_btree (u) WHERE third(j) < 2"),
 ]
 
 # Which pairs may not be there twice, whatever indexes there are.
@@ -100,6 +104,7 @@ UNIQUE_RULES = {
     "t_u_queue": "SELECT u FROM t WHERE s IN ('s1', 's2', 's3') AND u IS NOT NULL GROUP BY u HAVING count(*) > 1",
     "t_u_num": "SELECT u * 10 + n FROM t WHERE n < 4 AND u IS NOT NULL AND j IS NOT NULL GROUP BY u * 10 + n, j > 5 HAVING count(*) > 1",
     "t_u_lower": "SELECT lower(ci COLLATE \"C\"), u FROM t WHERE ci IS NOT NULL AND u IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1",
+    "t_u_third": "SELECT u FROM t WHERE third(j) < 2 AND u IS NOT NULL GROUP BY u HAVING count(*) > 1",
 }
 
 
@@ -227,6 +232,10 @@ def query(r, spread):
         lambda: ("u", f"s IN ('s1', 's2', 's3') AND u > {ulo}", f"u{order}"),
         lambda: ("u", f"s = 's2' AND u < {ulo}", None),
         lambda: ("u, n", f"u * 10 + n > {ulo * 10} AND n < 4", None),
+        lambda: ("k, s", f"third(k) = {r.randint(-2, 8)}", None),
+        lambda: ("k, s", f"third(k) >= {r.randint(-2, 8)} AND s > '{s_value(r)}'", "third(k)"),
+        lambda: ("s, id", f"third(j) = 1 AND s BETWEEN '{s_value(r)}' AND '{s_value(r)}'", f"s{order}"),
+        lambda: ("u", f"third(j) < 2 AND u > {ulo}", f"u{order}"),
         lambda: ("k", f"k |=| {k_value(r)}", None),
         lambda: ("k", f"k |<| {hi}", None),
         lambda: ("a", f"a = '{a_value(r)}'", None),

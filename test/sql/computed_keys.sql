@@ -165,6 +165,98 @@ CREATE INDEX f_inlined ON f USING inplace_btree (inlined(a));
 UPDATE f SET a = 4 WHERE id = 1 RETURNING ctid;
 SELECT * FROM f WHERE inlined(a) = 5;
 DROP INDEX f_inlined;
+
+-- ... but stays if the key does.
+CREATE TABLE k (id int PRIMARY KEY, a int, b text, c int, pad text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO k SELECT i, i, 'row ' || i, i, 'x' FROM generate_series(1, 20) i;
+CREATE FUNCTION tens(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 / 10; END';
+CREATE FUNCTION is_odd(int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 % 2 = 1; END';
+CREATE FUNCTION word(k) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN left($1.b, 1) || $1.c; END $$;
+CREATE INDEX k_tens ON k USING inplace_btree (tens(a), c) INCLUDE (pad);
+CREATE UNIQUE INDEX k_odd ON k USING inplace_btree (c) WHERE is_odd(a);
+CREATE INDEX k_word ON k USING inplace_btree (word(k));
+CREATE INDEX k_b ON k USING inplace_btree (id, b);
+CREATE FUNCTION kept(id int, assignment text, OUT stays bool, OUT marked bool) LANGUAGE plpgsql AS $$
+DECLARE before tid; after tid;
+BEGIN
+	EXECUTE format('SELECT ctid FROM k WHERE id = %s', id) INTO before;
+	EXECUTE format('UPDATE k SET %s WHERE id = %s RETURNING ctid', assignment, id) INTO after;
+	stays := before = after;
+	SELECT 'STALE' = ANY (flags) INTO marked FROM page_items('k', (after::text::point)[0]::bigint) WHERE item = (after::text::point)[1];
+END $$;
+-- (marked: for the entry in k_b)
+SELECT c, (kept(3, c)).* FROM unnest(ARRAY['a = 5', 'a = 3', 'a = 9, b = ''rows''', 'a = 13', 'a = 12', 'a = 14', 'a = 15', 'c = 33', 'pad = ''y''',
+	'b = ''ant''', 'a = NULL', 'a = NULL, b = ''a''', 'a = 10, b = NULL', 'a = 12']) WITH ORDINALITY x(c, i) ORDER BY i;
+CREATE FUNCTION k_differences() RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	q text;
+	plan text;
+	expected text;
+	got text;
+BEGIN
+	FOREACH q IN ARRAY ARRAY['SELECT id FROM k WHERE tens(a) = 0 AND c < 8', 'SELECT id FROM k WHERE is_odd(a) AND c BETWEEN 1 AND 40',
+		'SELECT id FROM k WHERE word(k) >= ''a''', 'SELECT tens(a), c, pad FROM k WHERE tens(a) = 1', 'SELECT b FROM k WHERE id > 0']
+	LOOP
+		PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true),
+			set_config('enable_indexonlyscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
+		EXECUTE format('SELECT array_agg(x::text ORDER BY x::text) FROM (%s) x', q) INTO expected;
+		PERFORM set_config('enable_seqscan', 'off', true);
+		FOREACH plan IN ARRAY ARRAY['indexscan', 'indexonlyscan', 'bitmapscan'] LOOP
+			PERFORM set_config('enable_indexscan', (plan <> 'bitmapscan')::text, true),
+				set_config('enable_indexonlyscan', (plan = 'indexonlyscan')::text, true),
+				set_config('enable_bitmapscan', (plan = 'bitmapscan')::text, true);
+			EXECUTE format('SELECT array_agg(x::text ORDER BY x::text) FROM (%s) x', q) INTO got;
+			IF got IS DISTINCT FROM expected THEN RETURN NEXT plan || ': ' || q; END IF;
+		END LOOP;
+	END LOOP;
+END $$;
+UPDATE k SET a = a + 2 WHERE a % 10 < 7;
+SELECT * FROM k_differences();
+BEGIN;
+UPDATE k SET a = a - 1, b = b || 'z';
+SAVEPOINT s;
+UPDATE k SET a = a + 1;
+ROLLBACK TO s;
+SELECT * FROM k_differences();
+ROLLBACK;
+SELECT * FROM k_differences();
+SELECT * FROM inplace.check('k');
+-- unique
+INSERT INTO k VALUES (30, 1, 'x', 100), (31, 2, 'x', 100);
+UPDATE k SET a = 3 WHERE id = 31;
+SELECT (kept(30, 'a = 3, b = ''xx''')).*;
+UPDATE k SET a = 4 WHERE id = 30;
+UPDATE k SET a = 5 WHERE id = 31;
+UPDATE k SET a = 7 WHERE id = 30;
+-- a column of the table that changes moves the row by itself: nothing is computed before that
+CREATE TABLE k2 (a int, b int) USING inplace;
+INSERT INTO k2 VALUES (1, 1);
+CREATE INDEX k2_noisy ON k2 USING inplace_btree (noisy(a / 10), b);
+UPDATE k2 SET a = 2 RETURNING ctid;
+UPDATE k2 SET a = 3, b = 2 RETURNING ctid;
+-- the function fails; is another one now; may not be run
+CREATE OR REPLACE FUNCTION tens(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN IF $1 = 77 THEN RAISE ''seventy-seven''; END IF; RETURN $1 / 10; END';
+UPDATE k SET a = 77 WHERE id = 5;
+CREATE OR REPLACE FUNCTION tens(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN -$1 / 10; END';
+SELECT (kept(19, 'a = 17')).*;
+SELECT id, a FROM k WHERE tens(a) = -1 AND c = 19;
+CREATE ROLE ck_writer;
+GRANT USAGE ON SCHEMA ck TO ck_writer;
+GRANT ALL ON k TO ck_writer;
+REVOKE EXECUTE ON FUNCTION tens(int) FROM PUBLIC;
+SET ROLE ck_writer;
+UPDATE k SET a = 16 WHERE id = 19;
+UPDATE k SET b = 'rest' WHERE id = 19;
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION tens(int) TO PUBLIC;
+REVOKE ALL ON k FROM ck_writer;
+REVOKE ALL ON SCHEMA ck FROM ck_writer;
+DROP ROLE ck_writer;
+REINDEX INDEX k_tens;
+SELECT * FROM inplace.check('k');
+RESET enable_seqscan;
+SELECT * FROM k_differences();
+SET enable_seqscan = off;
 -- a reader needs no privilege on the functions of an index
 CREATE INDEX f_abs ON f USING inplace_btree (abs(a), b);
 UPDATE f SET a = -5 WHERE id = 1 RETURNING ctid;

@@ -1,0 +1,109 @@
+/*-------------------------------------------------------------------------
+ *
+ * kept_key.c
+ *	  Indexes that are computed by code of users, and updates that leave their
+ *	  keys as they are.
+ *
+ * Such an inplace_btree does not take in-place updates, because nobody else
+ * than the updater may run that code (key.c): each row has one entry at most,
+ * which is that of all its versions.  But an update of what the key is computed
+ * from need not change it.  If it does not, the update does not concern the
+ * index, and nobody will ever have to compute an older version's key.  If it
+ * does, the row moves.
+ *
+ * Who updates a row runs this code anyway, with his own privileges, when the
+ * executor gives the index its entry.  It is run here in the same way, before
+ * the row is changed and with no page locked.
+ *
+ * What the old key was is not computed, but looked up: the entry with the new
+ * one is there already, or it is another key.  So a function that
+ * is not what it was (replaced, or not immutable after all) makes an entry where
+ * it would make one on heap.  Only for a row that is outside of the predicate the
+ * old version is asked whether it was, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "catalog/index.h"
+#include "executor/executor.h"
+#include "index/index.h"
+#include "index/key.h"
+#include "nodes/execnodes.h"
+#include "optimizer/optimizer.h"
+#include "table/table.h"
+
+/*
+ * That this is so of an index does not change while it exists (key.c).
+ */
+bool
+inplace_index_keeps(Relation index)
+{
+	Form_pg_index form = index->rd_index;
+
+	return inplace_index_is_btree(index) &&
+		form->indisready && form->indisvalid && form->indislive &&
+		inplace_key_is_computed(index) && !inplace_index_key(index)->readable;
+}
+
+/* what only expressions and the predicate have need of */
+Bitmapset *
+inplace_kept_key_columns(Relation index)
+{
+	Bitmapset  *set = NULL;
+
+	pull_varattnos((Node *) RelationGetIndexExpressions(index), 1, &set);
+	pull_varattnos((Node *) RelationGetIndexPredicate(index), 1, &set);
+	return set;
+}
+
+static bool
+satisfies(ExprState *predicate, EState *estate, TupleTableSlot *slot)
+{
+	GetPerTupleExprContext(estate)->ecxt_scantuple = slot;
+	return ExecQual(predicate, GetPerTupleExprContext(estate));
+}
+
+static bool
+old_satisfies(Relation table, ExprState *predicate, EState *estate,
+			  InplaceTupleHeader old, Size len, ItemPointer tid)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(table),
+													&TTSOpsInplace);
+	bool		result;
+
+	inplace_store_tuple(slot, RelationGetRelid(table), tid, old, len, NULL, true);
+	result = satisfies(predicate, estate, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	return result;
+}
+
+/*
+ * Is the key of the version in the slot that of the row's entry, or has neither
+ * it nor the version "old", the newest there is, a key?
+ */
+bool
+inplace_key_is_kept(Relation table, Relation index, InplaceTupleHeader old,
+					Size len, TupleTableSlot *slot, ItemPointer tid)
+{
+	EState	   *estate = CreateExecutorState();
+	MemoryContext cxt = MemoryContextSwitchTo(estate->es_query_cxt);
+	IndexInfo  *info = BuildIndexInfo(index);
+	ExprState  *predicate = ExecPrepareQual(info->ii_Predicate, estate);
+	bool		result;
+
+	if (satisfies(predicate, estate, slot))
+	{
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+
+		FormIndexDatum(info, slot, estate, values, isnull);
+		result = inplace_entry_exists(table, index, values, isnull, tid) ==
+			ENTRY_IDENTICAL;
+	}
+	else
+		result = !old_satisfies(table, predicate, estate, old, len, tid);
+	MemoryContextSwitchTo(cxt);
+	FreeExecutorState(estate);
+	return result;
+}
