@@ -559,27 +559,6 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
  */
 
 /*
- * The slot in which ON CONFLICT DO NOTHING looks at the row in its way, and a
- * DELETE at what it has deleted.
- */
-static bool
-is_returning_slot(TupleTableSlot *slot)
-{
-	EState	   *estate = inplace_executor_estate;
-	ListCell   *lc;
-
-	if (estate == NULL)
-		return false;
-	foreach(lc, estate->es_opened_result_relations)
-		if (((ResultRelInfo *) lfirst(lc))->ri_ReturningSlot == slot)
-			return true;
-	foreach(lc, estate->es_tuple_routing_result_relations)
-		if (((ResultRelInfo *) lfirst(lc))->ri_ReturningSlot == slot)
-			return true;
-	return false;
-}
-
-/*
  * The version that SnapshotAny is meant to fetch; see trap 1 of the design.
  *
  * A tagged TID names its version.  A clean one either comes from a scan under
@@ -610,7 +589,8 @@ fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 	 * slot tells that it is that who asks: other commands, and triggers, may
 	 * be in the same statement.
 	 */
-	if (clean && IsolationUsesXactSnapshot() && is_returning_slot(slot) &&
+	if (clean && IsolationUsesXactSnapshot() &&
+		inplace_result_slot(slot) == RESULT_SLOT_RETURNING &&
 		inplace_fetch_version(rel, buffer, true, page, blk, off, SnapshotSelf,
 							  version))
 		return true;
@@ -639,28 +619,12 @@ fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 static bool
 is_trigger_slot(Relation rel, TupleTableSlot *slot)
 {
-	EState	   *estate = inplace_executor_estate;
-	List	   *lists[3];
-
 	if (rel->trigdesc == NULL ||
 		!(rel->trigdesc->trig_update_after_row ||
 		  rel->trigdesc->trig_delete_after_row))
 		return false;
-	if (estate == NULL)
-		return true;
-
-	lists[0] = estate->es_opened_result_relations;
-	lists[1] = estate->es_tuple_routing_result_relations;
-	lists[2] = estate->es_trig_target_relations;
-	for (int i = 0; i < lengthof(lists); i++)
-	{
-		ListCell   *lc;
-
-		foreach(lc, lists[i])
-			if (((ResultRelInfo *) lfirst(lc))->ri_TrigOldSlot == slot)
-				return true;
-	}
-	return false;
+	return inplace_executor_estate == NULL ||
+		inplace_result_slot(slot) == RESULT_SLOT_TRIGGER_OLD;
 }
 
 static bool

@@ -7,28 +7,11 @@
  */
 #include "inplace.h"
 
-#include "nodes/execnodes.h"
 #include "nodes/lockoptions.h"
 #include "storage/lmgr.h"
 #include "table/lock_chain.h"
 #include "table/rowcheck.h"
 #include "wal/wal.h"
-
-/* the slot for the row in the way of ON CONFLICT DO UPDATE? */
-static bool
-is_conflict_slot(List *relinfos, TupleTableSlot *slot)
-{
-	ListCell   *lc;
-
-	foreach(lc, relinfos)
-	{
-		OnConflictSetState *oc = ((ResultRelInfo *) lfirst(lc))->ri_onConflict;
-
-		if (oc != NULL && oc->oc_Existing == slot)
-			return true;
-	}
-	return false;
-}
 
 /*
  * Does the caller mean the row, whatever its version?  ON CONFLICT DO UPDATE
@@ -40,14 +23,10 @@ is_conflict_slot(List *relinfos, TupleTableSlot *slot)
 static bool
 means_newest(uint8 flags, TupleTableSlot *slot)
 {
-	EState	   *estate = inplace_executor_estate;
-
 	if (flags != 0)
 		return false;
 	return !IsolationUsesXactSnapshot() ||
-		(estate != NULL &&
-		 (is_conflict_slot(estate->es_opened_result_relations, slot) ||
-		  is_conflict_slot(estate->es_tuple_routing_result_relations, slot)));
+		inplace_result_slot(slot) == RESULT_SLOT_CONFLICT;
 }
 
 /*

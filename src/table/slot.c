@@ -18,10 +18,47 @@
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "nodes/execnodes.h"
 #include "table/table.h"
 #include "utils/memutils.h"
 
 #define ISLOT(slot) ((InplaceTupleTableSlot *) (slot))
+
+/*
+ * Which of the slots of the running query's result relations is this?  (Some
+ * requests of the executor mean different versions of a row, and nothing but
+ * the slot tells them apart.)
+ */
+ResultSlot
+inplace_result_slot(TupleTableSlot *slot)
+{
+	EState	   *estate = inplace_executor_estate;
+	List	   *lists[3];
+
+	if (estate == NULL)
+		return RESULT_SLOT_NONE;
+	lists[0] = estate->es_opened_result_relations;
+	lists[1] = estate->es_tuple_routing_result_relations;
+	lists[2] = estate->es_trig_target_relations;
+	for (int i = 0; i < lengthof(lists); i++)
+	{
+		ListCell   *lc;
+
+		foreach(lc, lists[i])
+		{
+			ResultRelInfo *rri = (ResultRelInfo *) lfirst(lc);
+
+			if (rri->ri_ReturningSlot == slot)
+				return RESULT_SLOT_RETURNING;
+			if (rri->ri_TrigOldSlot == slot)
+				return RESULT_SLOT_TRIGGER_OLD;
+			if (rri->ri_onConflict != NULL &&
+				rri->ri_onConflict->oc_Existing == slot)
+				return RESULT_SLOT_CONFLICT;
+		}
+	}
+	return RESULT_SLOT_NONE;
+}
 
 static void
 tts_inplace_init(TupleTableSlot *slot)

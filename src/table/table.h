@@ -102,6 +102,18 @@ extern void inplace_store_tuple(TupleTableSlot *slot, Oid tableoid,
 /* the slot's own buffer, at least size bytes, MAXALIGNed; old content lost */
 extern char *inplace_slot_buffer(TupleTableSlot *slot, Size size);
 
+/* slots of a result relation, by what they are for */
+typedef enum ResultSlot
+{
+	RESULT_SLOT_NONE,
+	RESULT_SLOT_RETURNING,		/* ON CONFLICT DO NOTHING's row in the way,
+								 * DELETE's deleted row */
+	RESULT_SLOT_TRIGGER_OLD,	/* the old row, for triggers */
+	RESULT_SLOT_CONFLICT		/* ON CONFLICT DO UPDATE's row in the way */
+} ResultSlot;
+
+extern ResultSlot inplace_result_slot(TupleTableSlot *slot);
+
 /* ---------------- visibility.c ---------------- */
 
 /*

@@ -693,8 +693,15 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (result != TM_Ok)
 			break;
 
-		/* our own FOR UPDATE goes on to exclude FOR KEY SHARE */
-		if ((us->rc.own_lock && us->rc.own_mode == LockTupleExclusive) ||
+		/*
+		 * Our own FOR UPDATE goes on to exclude FOR KEY SHARE; on a version
+		 * of our own the lock of another subtransaction is kept as a lock.
+		 */
+		if ((us->rc.own_lock && us->rc.own_mode == LockTupleExclusive &&
+			 (us->rc.status != XID_CURRENT ||
+			  (!us->rc.lockers.multi &&
+			   TransactionIdEquals(us->rc.lockers.xid,
+								   GetCurrentTransactionIdIfAny())))) ||
 			(us->rc.status == XID_CURRENT &&
 			 (us->rc.base.t_infomask & IP_KEYS_UPDATED)))
 			us->key_changed = true;
