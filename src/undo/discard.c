@@ -80,6 +80,8 @@ typedef struct DiscardState
 	UndoScanResult target_missing;	/* what to answer if target is NULL */
 	bool		target_valid;
 	bool		past_horizon;	/* of the extent being scanned */
+	bool		releasing;		/* not restoring: a wrong table is worse than
+								 * none */
 	uint64		restored;		/* since the last commit */
 } DiscardState;
 
@@ -264,11 +266,12 @@ TargetOpen(DiscardState *ds, Oid spc, Oid relnumber)
 
 	ds->target_missing = ds->past_horizon ? UNDO_SCAN_DONE : UNDO_SCAN_WAIT;
 	relid = TargetRelid(ds, spc, relnumber);
-	if (!OidIsValid(relid) && spc != MyDatabaseTableSpace)
+	if (!OidIsValid(relid) && spc != MyDatabaseTableSpace && !ds->releasing)
 	{
 		/*
 		 * CREATE DATABASE and ALTER DATABASE may take all tables of the
-		 * default tablespace to another one.
+		 * default tablespace to another one.  (No snapshot is from before
+		 * that.  File numbers are unique in a tablespace only.)
 		 */
 		relid = TargetRelid(ds, MyDatabaseTableSpace, relnumber);
 		moved = true;
@@ -625,7 +628,9 @@ FindReleasable(DiscardState *ds)
 	if (!UndoHoldersAny() || GetCurrentTimestamp() < retry)
 		return true;
 	ds->past_horizon = false;
+	ds->releasing = true;
 	ok = TickTry(ds, MarkReleasable, UndoSpaceExtents(ds->space), &failed);
+	ds->releasing = false;
 	if (failed)
 	{
 		ds->nreleasable = 0;

@@ -399,21 +399,27 @@ inplace_redo_apply_update(XLogReaderState *record, Page page, OffsetNumber off,
  * The record cut off versions older than one that all snapshots of the
  * primary saw.  All xids up to that one had ended there, so once a conflict
  * with it is resolved no later snapshot can be in conflict with an older one.
+ * A standby runs for long, and may not see such a record for half of all xids:
+ * so xids are compared with their epochs.  (Nobody else moves nextXid in recovery.)
  */
 void
 inplace_redo_cut_conflict(TransactionId old_xid, RelFileLocator loc)
 {
-	static TransactionId last = InvalidTransactionId;
+	static uint64 last = 0;
 	static Oid	last_db = InvalidOid;
+	FullTransactionId next;
+	uint64		old;
 
 	if (!InHotStandby)
 		return;
-	if (last_db == LocatorDb(loc) && TransactionIdIsValid(last) &&
-		TransactionIdPrecedesOrEquals(old_xid, last))
+	next = TransamVariables->nextXid;
+	old = U64FromFullTransactionId(next) -
+		(uint32) (XidFromFullTransactionId(next) - old_xid);
+	if (last_db == LocatorDb(loc) && old <= last)
 		return;
 	inplace_redo_conflict(old_xid, loc);
 	last_db = LocatorDb(loc);
-	last = old_xid;
+	last = old;
 }
 
 static void
