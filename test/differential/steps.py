@@ -34,9 +34,10 @@ class SessionState:
 
 
 class Generator:
-    def __init__(self, r, schema):
+    def __init__(self, r, schema, locking=False):
         self.r = r
         self.schema = schema
+        self.locking = locking          # about row locks above all
         self.count = r.choice([2, 2, 3, 3, 4])
         self.length = r.randint(12, 32)
         self.mode = r.choices(["mixed", "read committed", "repeatable read",
@@ -49,6 +50,10 @@ class Generator:
         self.last = None
         self.waiting = 0
         self.hot = r.randint(1, 3)      # everybody's favourite row
+        if locking:
+            self.count = r.choice([3, 4, 4])
+            self.length = r.randint(16, 36)
+            self.sessions = [SessionState() for _ in range(self.count)]
 
     @property
     def serializable(self):
@@ -73,7 +78,8 @@ class Generator:
         waiting = self.waiting = self.count - len(free)
         if not free:
             return None
-        if waiting and r.random() < (0.25 if waiting < 2 else 0.7):
+        patience = (0.15, 0.35) if self.locking else (0.25, 0.7)
+        if waiting and r.random() < patience[waiting >= 2]:
             # let the waiters go on before long
             holders = [i for i in free if side.sessions[i].status != "I"]
             if holders:
@@ -142,7 +148,7 @@ class Generator:
             kind = r.random()
             if kind < 0.08:
                 return self._end(i, status)
-            if kind < 0.16:
+            if kind < (0.22 if self.locking and not state.savepoints else 0.16):
                 name = f"p{len(state.savepoints) + 1}"
                 state.savepoints.append(name)
                 return f"SAVEPOINT {name}"
@@ -156,6 +162,8 @@ class Generator:
                 return ("SET CONSTRAINTS ALL " + r.choice(["IMMEDIATE", "DEFERRED"]))
             if self.mode != "serializable" and kind < (0.29 if not state.cursors else 0.38):
                 return self._cursor(state)
+        if self.locking and r.random() < 0.75:
+            return self._lock_hot()
         if self.ddl and r.random() < 0.10:
             return self._ddl(status)
         choices = [(self._update, 40), (self._delete, 8), (self._insert, 12),
@@ -380,7 +388,8 @@ class Generator:
     def _lock(self, state):
         r = self.r
         how = r.choice(LOCKS)
-        if self.mode != "serializable":
+        # (FOR KEY SHARE NOWAIT, which may wait on heap: see --locks)
+        if self.mode != "serializable" and how != LOCKS[3]:
             how += r.choices(["", " NOWAIT", " SKIP LOCKED"], [70, 15, 15])[0]
         where = r.choice([f"id = {self._id()}", f"id = {self._id()}",
                           f"id BETWEEN {self._id()} AND {self._id() + 3}",
@@ -391,6 +400,37 @@ class Generator:
             return (f"SELECT t.id, t.a, s.k, s.v FROM t JOIN s ON s.k = t.id WHERE t.id < {self._id()} "
                     f"ORDER BY t.id{limit} {what}")
         return f"SELECT id, a, b FROM t WHERE {where} ORDER BY id{limit} {how}"
+
+    def _lock_hot(self):
+        """The favourite row is locked, or changed: in place, moved, its key,
+        deleted, referenced."""
+        r = self.r
+        row = f"id = {self.hot}"
+        kind = r.random()
+        if kind < 0.55:
+            wait = ""
+            if self.mode != "serializable":
+                wait = r.choices(["", " NOWAIT", " SKIP LOCKED"], [70, 15, 15])[0]
+            return f"SELECT id, a, b FROM t WHERE {row} {r.choice(LOCKS)}{wait}"
+        if kind < 0.80:
+            column = r.choice(self.schema.columns + self.schema.columns[:2])
+            return f"UPDATE t SET {self._assignment(column)} WHERE {row}" + self._returning()
+        if kind < 0.86 and self.schema.unique:
+            return f"UPDATE t SET u = {r.choice(['u + 20', 'u', str(r.randint(21, 40))])} WHERE {row}"
+        if kind < 0.90:
+            other = r.randint(17, 20)
+            return r.choice([f"UPDATE t SET id = {other} WHERE {row}",
+                             f"UPDATE t SET id = {self.hot} WHERE id = {other}"])
+        if kind < 0.93:
+            return f"DELETE FROM t WHERE {row}" + self._returning()
+        if kind < 0.96:
+            return (f"INSERT INTO t (id, a, b) VALUES ({self.hot}, 1, 'again') "
+                    f"ON CONFLICT DO NOTHING")
+        if self.schema.child:
+            return r.choice([f"INSERT INTO ch VALUES ({r.randint(1, 9)}, {self.hot}, 1)",
+                             f"UPDATE ch SET tid = {self.hot} WHERE id = {r.randint(1, 5)}"])
+        return (f"DO $$ BEGIN PERFORM 1 FROM t WHERE {row} {r.choice(LOCKS)}; "
+                "RAISE EXCEPTION USING ERRCODE = 'P0001'; EXCEPTION WHEN SQLSTATE 'P0001' THEN NULL; END $$")
 
     def _block(self, state):
         r = self.r
