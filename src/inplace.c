@@ -301,12 +301,23 @@ RefuseRenameOfUndo(Node *stmt)
 	RangeVar   *relation = NULL;
 	Oid			relid;
 
-	if (IsA(stmt, RenameStmt) &&
-		((RenameStmt *) stmt)->renameType == OBJECT_TABLE)
+	ObjectType	type;
+
+	if (IsA(stmt, RenameStmt))
+	{
+		type = ((RenameStmt *) stmt)->renameType;
 		relation = ((RenameStmt *) stmt)->relation;
-	else if (IsA(stmt, AlterObjectSchemaStmt) &&
-			 ((AlterObjectSchemaStmt *) stmt)->objectType == OBJECT_TABLE)
+	}
+	else if (IsA(stmt, AlterObjectSchemaStmt))
+	{
+		type = ((AlterObjectSchemaStmt *) stmt)->objectType;
 		relation = ((AlterObjectSchemaStmt *) stmt)->relation;
+	}
+	else
+		return;
+	/* (the server takes ALTER INDEX for a relation of another kind, too) */
+	if (type != OBJECT_TABLE && type != OBJECT_MATVIEW && type != OBJECT_INDEX)
+		return;
 	if (relation == NULL || !IsTransactionState())
 		return;
 

@@ -43,9 +43,12 @@ COMMENT ON ACCESS METHOD inplace_undo IS
 
 SET LOCAL default_tablespace = '';
 
-CREATE TABLE inplace.undo_log () USING inplace_undo;
+-- The one that is logged is called a materialized view, without data: were it a
+-- table, CREATE PUBLICATION ... FOR ALL TABLES would publish it.
 
-COMMENT ON TABLE inplace.undo_log IS
+CREATE MATERIALIZED VIEW inplace.undo_log USING inplace_undo AS SELECT WITH NO DATA;
+
+COMMENT ON MATERIALIZED VIEW inplace.undo_log IS
 'older versions of the rows of inplace tables; closed to SQL, see the view inplace.undo';
 
 CREATE UNLOGGED TABLE inplace.undo_log_unlogged () USING inplace_undo;
