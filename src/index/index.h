@@ -93,8 +93,8 @@ typedef struct TakingIndex
 #define MAX_ROW_WITH_PAYLOAD	2000
 
 /*
- * The indexes of a table that take in-place updates.  In the relation's
- * relcache entry, one chunk of memory.
+ * The indexes of a table that take in-place updates, or those that keep their
+ * keys.  In the relation's relcache entry, one chunk of memory.
  */
 typedef struct TakingIndexes
 {
@@ -113,7 +113,10 @@ TakingColumns(const TakingIndexes *t, int i)
 	return (const Bitmapset *) ((const char *) t + t->index[i].columns_off);
 }
 
-/* the columns of all other indexes that are not summarizing */
+/*
+ * the columns of all other indexes that are not summarizing, but for what only
+ * expressions and predicates of kept keys need
+ */
 static inline const Bitmapset *
 TakingBlockingAttrs(const TakingIndexes *t)
 {

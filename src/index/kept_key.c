@@ -1,31 +1,34 @@
 /*-------------------------------------------------------------------------
  *
  * kept_key.c
- *	  Indexes that are computed by code of users, and updates that leave their
- *	  keys as they are.
+ *	  Indexes with expressions or a predicate that do not take in-place updates,
+ *	  and updates that leave their keys as they are.
  *
- * Such an inplace_btree does not take in-place updates, because nobody else
- * than the updater may run that code (key.c): each row has one entry at most,
- * which is that of all its versions.  But an update of what the key is computed
- * from need not change it.  If it does not, the update does not concern the
- * index, and nobody will ever have to compute an older version's key.  If it
+ * These are inplace_btree ones that are computed by code of users, since nobody
+ * else than the updater may run that (key.c), and btree ones: a unique index of
+ * the open jobs is one, up to PostgreSQL 17.  Each row has one entry at most in
+ * them, which is that of all its versions.  But an update of what the key is
+ * computed from need not change it.  If it does not, the update does not concern
+ * the index, and nobody will ever have to compute an older version's key.  If it
  * does, the row moves.
  *
- * Who updates a row runs this code anyway, with his own privileges, when the
- * executor gives the index its entry.  It is run here in the same way, before
- * the row is changed and with no page locked.
+ * Code of users.  Who updates a row runs it anyway, with his own privileges, when
+ * the executor gives the index its entry.  It is run here in the same way,
+ * before the row is changed and with no page locked.  What the old key was is not
+ * computed, but looked up: the entry with the new one is there already, or it is
+ * another key.  So a function that is not what it was (replaced, or not immutable
+ * after all) makes an entry where it would make one on heap.  Only for a row
+ * that is outside of the predicate the old version is asked whether it was, too.
  *
- * What the old key was is not computed, but looked up: the entry with the new
- * one is there already, or it is another key.  So a function that
- * is not what it was (replaced, or not immutable after all) makes an entry where
- * it would make one on heap.  Only for a row that is outside of the predicate the
- * old version is asked whether it was, too.
+ * In a btree, only the server's own functions are run once more: nobody will
+ * notice.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "catalog/index.h"
+#include "catalog/pg_am_d.h"
 #include "executor/executor.h"
 #include "index/index.h"
 #include "index/key.h"
@@ -34,16 +37,20 @@
 #include "table/table.h"
 
 /*
- * That this is so of an index does not change while it exists (key.c).
+ * Of an inplace_btree this does not change while it exists (key.c).  (relam: a
+ * routine may be left over, see index_method.c)
  */
 bool
 inplace_index_keeps(Relation index)
 {
 	Form_pg_index form = index->rd_index;
 
-	return inplace_index_is_btree(index) &&
-		form->indisready && form->indisvalid && form->indislive &&
-		inplace_key_is_computed(index) && !inplace_index_key(index)->readable;
+	if (!form->indisready || !form->indisvalid || !form->indislive ||
+		!inplace_key_is_computed(index))
+		return false;
+	if (index->rd_rel->relam == BTREE_AM_OID)
+		return inplace_index_key(index)->known;
+	return inplace_index_is_btree(index) && !inplace_index_key(index)->readable;
 }
 
 /* what only expressions and the predicate have need of */
@@ -82,9 +89,9 @@ old_satisfies(Relation table, ExprState *predicate, EState *estate,
  * Is the key of the version in the slot that of the row's entry, or has neither
  * it nor the version "old", the newest there is, a key?
  */
-bool
-inplace_key_is_kept(Relation table, Relation index, InplaceTupleHeader old,
-					Size len, TupleTableSlot *slot, ItemPointer tid)
+static bool
+users_key_is_kept(Relation table, Relation index, InplaceTupleHeader old,
+				  Size len, TupleTableSlot *slot, ItemPointer tid)
 {
 	EState	   *estate = CreateExecutorState();
 	MemoryContext cxt = MemoryContextSwitchTo(estate->es_query_cxt);
@@ -106,4 +113,14 @@ inplace_key_is_kept(Relation table, Relation index, InplaceTupleHeader old,
 	MemoryContextSwitchTo(cxt);
 	FreeExecutorState(estate);
 	return result;
+}
+
+/* the same of any index that keeps; no page is locked */
+bool
+inplace_key_is_kept(Relation table, Relation index, InplaceTupleHeader old,
+					Size len, TupleTableSlot *slot, ItemPointer tid)
+{
+	return inplace_index_key(index)->known ?
+		inplace_key_change(table, index, old, slot, tid) == KEY_SAME :
+		users_key_is_kept(table, index, old, len, slot, tid);
 }

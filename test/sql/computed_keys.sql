@@ -257,6 +257,35 @@ SELECT * FROM inplace.check('k');
 RESET enable_seqscan;
 SELECT * FROM k_differences();
 SET enable_seqscan = off;
+-- So it does under a btree, if that is computed by the server's own functions alone.
+SET inplace.default_index_method = btree;
+CREATE TABLE jobs (id int PRIMARY KEY, status text, lock text, n int, d numeric) USING inplace WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX jobs_lock ON jobs (lock) WHERE status IN ('todo', 'waiting');
+CREATE INDEX jobs_tens ON jobs ((n / 10), id) INCLUDE (lock) WHERE n IS NOT NULL;
+CREATE INDEX jobs_d ON jobs ((d * 2));
+RESET inplace.default_index_method;
+SELECT amname, count(*) FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relnamespace = 'ck'::regnamespace AND relname LIKE 'jobs\__%' GROUP BY 1;
+INSERT INTO jobs SELECT i, CASE i % 2 WHEN 0 THEN 'done' ELSE 'todo' END, 'l' || i, i, i FROM generate_series(1, 20) i;
+CREATE FUNCTION stays(id int, assignment text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE before tid; after tid;
+BEGIN
+	EXECUTE format('SELECT ctid FROM jobs WHERE id = %s', id) INTO before;
+	EXECUTE format('UPDATE jobs SET %s WHERE id = %s RETURNING ctid', assignment, id) INTO after;
+	RETURN before = after;
+END $$;
+SELECT c, stays(2, c) FROM unnest(ARRAY['status = ''failed''', 'n = 3', 'n = 3, status = ''done''', 'n = 13', 'status = ''todo''', 'status = ''waiting''', 'status = ''done''',
+	'lock = ''x''', 'n = NULL', 'n = NULL, status = NULL', 'n = 1', 'd = d', 'd = 2.00', 'd = 3']) WITH ORDINALITY x(c, i) ORDER BY i;
+UPDATE jobs SET status = 'waiting' WHERE status = 'todo' AND id > 10;
+UPDATE jobs SET n = n + 1, status = CASE WHEN id % 3 = 0 THEN 'done' ELSE status END;
+BEGIN;
+UPDATE jobs SET n = n - 1;
+UPDATE jobs SET n = n + 5, status = 'todo';
+ROLLBACK;
+SELECT id FROM jobs WHERE n / 10 = 1 AND n IS NOT NULL ORDER BY id;
+SELECT lock FROM jobs WHERE status IN ('todo', 'waiting') ORDER BY lock COLLATE "C";
+INSERT INTO jobs VALUES (21, 'todo', 'l1', 1);
+INSERT INTO jobs VALUES (21, 'todo', 'l2', 1);
+SELECT * FROM inplace.check('jobs');
 -- a reader needs no privilege on the functions of an index
 CREATE INDEX f_abs ON f USING inplace_btree (abs(a), b);
 UPDATE f SET a = -5 WHERE id = 1 RETURNING ctid;
