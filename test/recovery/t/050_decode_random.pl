@@ -272,7 +272,8 @@ sub streamed
 			push @done, "streamed", map { $_->[1] } @{ $changes{ unpack 'N', $rest } };
 			next;
 		}
-		next if $type =~ /[BCOY]/;
+		# (a message has the xid of the whole transaction: it cannot be taken back)
+		next if $type =~ /[BCOYM]/;
 		my $xid = 0;
 		($xid, $rest) = unpack 'N a*', $rest if defined $block;
 		my $what;
@@ -287,7 +288,6 @@ sub streamed
 			my ($n, $options, @oids) = unpack 'N C N*', $rest;
 			$what = "T $options @relation{@oids}";
 		}
-		elsif ($type eq 'M') { $what = 'M ' . substr($rest, 9) }
 		else
 		{
 			my ($oid, $row) = unpack 'N a*', $rest;
