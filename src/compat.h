@@ -172,6 +172,13 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define TransamVariables	ShmemVariableCache
 #endif
 
+/* walsenders do not say before 16 whether they serve logical decoding */
+#if PG_VERSION_NUM >= 160000
+#define WalSndMayFeedStandby(sender) ((sender)->kind == REPLICATION_KIND_PHYSICAL)
+#else
+#define WalSndMayFeedStandby(sender) true
+#endif
+
 /* ExecutorRun lost its last argument in 18 */
 #if PG_VERSION_NUM >= 180000
 #define EXECUTOR_RUN_PARAMS QueryDesc *queryDesc, ScanDirection direction, uint64 count

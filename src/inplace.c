@@ -83,6 +83,7 @@ InplaceShmemRequest(void)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(UndoShmemSize());
 	RequestAddinShmemSpace(UndoHoldersShmemSize());
+	RequestAddinShmemSpace(UndoSeenShmemSize());
 	RequestAddinShmemSpace(FreezeShmemSize());
 	RequestAddinShmemSpace(WalProtectShmemSize());
 }
@@ -95,6 +96,7 @@ InplaceShmemStartup(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	UndoShmemInit();
 	UndoHoldersShmemInit();
+	UndoSeenShmemInit();
 	FreezeShmemInit();
 	WalProtectShmemInit();
 	LWLockRelease(AddinShmemInitLock);

@@ -72,6 +72,7 @@ typedef struct DiscardState
 	bool		progress;		/* not all that was scanned is to wait */
 	uint8	   *releasable;		/* extents that nobody is led to, as bits, */
 	uint32		nreleasable;	/* ... and how many bits */
+	TransactionId all_ended;	/* transactions before have ended */
 
 	/* the relation being restored */
 	RelFileLocator target_locator;
@@ -607,7 +608,7 @@ MarkReleasable(DiscardState *ds, uint32 nextents)
 	};
 
 	ds->releasable = palloc0(nextents / 8 + 1);
-	UndoFindReleasable(&job, ds->releasable);
+	UndoFindReleasable(&job, ds->releasable, &ds->all_ended);
 	ds->nreleasable = nextents;
 	TargetClose(ds);
 	return true;
@@ -721,7 +722,10 @@ DiscardExtents(DiscardState *ds)
 	if (ds->kind == UNDO_LOGGED && TransactionIdIsValid(newest))
 	{
 		inplace_log_discard(MyDatabaseId, newest);
-		UndoNoteDiscarded(sp, newest);
+		if (TransactionIdPrecedes(newest, ds->horizon) ||
+			(TransactionIdIsValid(ds->all_ended) &&
+			 TransactionIdPrecedes(newest, ds->all_ended)))
+			UndoNoteDiscarded(sp, newest);
 	}
 
 	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);

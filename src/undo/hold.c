@@ -212,6 +212,7 @@ takes_no_snapshot(Node *stmt)
 bool
 UndoHoldBeforeUtility(Node *stmt)
 {
+	UndoSeenBeforeUtility(stmt);
 	if (takes_no_snapshot(stmt))
 	{
 		if (IsA(stmt, CopyStmt))
@@ -468,6 +469,7 @@ hold_xact_callback(XactEvent event, void *arg)
 				pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
 			noted = taken_back = published_before = false;
 			slot_lxid = InvalidLocalTransactionId;
+			UndoSeenEndTransaction();
 			break;
 		default:
 			break;

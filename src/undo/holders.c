@@ -45,11 +45,15 @@
  *	  - If not, all_see is not newer than its xmin.
  *	  - Replication slots are looked at before and after: what leaves a slot
  *		for a process does so after that process has the xmin.
+ *	  What UndoBounds.seen has is another thing that all of them see, with its own
+ *	  proof (seen.c), made at the same time t2.  Nothing that is published counts
+ *	  for that.
  *	  Standbys without a slot or feedback are told, before anything is dropped
  *	  that they might need (squeeze.c, discard.c).
  *
  * Lock order: the row's page may be locked.  ProcArrayLock is taken with
- * nothing else of ours locked, and nothing is taken under it.
+ * nothing else of ours locked, and nothing is taken under it.  Afterwards that
+ * of seen.c is.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,6 +64,7 @@
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "undo/holders.h"
+#include "utils/snapmgr.h"
 
 bool		inplace_squeeze_undo = true;
 
@@ -99,6 +104,8 @@ UndoHoldersShmemInit(void)
 		pg_atomic_init_u32(&slot->closed, 0);
 		pg_atomic_init_u32(&slot->passed, InvalidTransactionId);
 		slot->status = NULL;
+		pg_atomic_init_u64(&slot->ended, 0);
+		slot->ended_pid = 0;
 	}
 }
 
@@ -159,7 +166,7 @@ read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,
  * What the n-th process needs.  True if it is a published snapshot.
  */
 static bool
-read_process(UndoBounds *b, int n)
+read_process(UndoBounds *b, UndoSeenRead *r, int n)
 {
 	PGPROC	   *proc = &ProcGlobal->allProcs[n];
 	/* read once: its owner may clear it at any time */
@@ -172,6 +179,7 @@ read_process(UndoBounds *b, int n)
 	if (proc->statusFlags & PROC_IN_VACUUM)
 		return false;
 
+	UndoSeenReadProcess(r, n, xmin);
 	if (n < MaxBackends && b->nheld < UNDO_MAX_HOLDERS &&
 		!TransactionIdIsValid(proc->xid))
 	{
@@ -200,14 +208,16 @@ UndoHoldersRead(UndoBounds *b)
 	TransactionId slot_after;
 	TransactionId catalog_xmin;
 	UndoHolderSlot *slots[UNDO_MAX_HOLDERS];
+	UndoSeenRead seen;
 
 	b->nheld = 0;
 	ProcArrayGetReplicationSlotXmin(&slot_before, &catalog_xmin);
 	b->all_see = GetOldestActiveTransactionId();
 
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+	UndoSeenReadBegin(&seen);
 	for (int i = 0; i < ProcGlobal->allProcCount; i++)
-		if (read_process(b, i))
+		if (read_process(b, &seen, i))
 			slots[b->nheld - 1] = &undo_holders->slots[i].slot;
 	for (int i = 0; i < b->nheld; i++)
 	{
@@ -222,6 +232,39 @@ UndoHoldersRead(UndoBounds *b)
 	ProcArrayGetReplicationSlotXmin(&slot_after, &catalog_xmin);
 	lower(&b->all_see, slot_before);
 	lower(&b->all_see, slot_after);
+	UndoSeenReadSlots(&seen, slot_before);
+	UndoSeenReadSlots(&seen, slot_after);
+	UndoSeenReadEnd(&seen, &b->seen);
+}
+
+/*
+ * Does seen say more than all_see?
+ */
+static bool
+seen_is_worth_it(const UndoBounds *b)
+{
+	TransactionId last = b->seen.xmax;
+
+	if (!TransactionIdIsValid(last))
+		return false;
+	if (TransactionIdIsValid(b->seen.limit) &&
+		TransactionIdPrecedes(b->seen.limit, last))
+		last = b->seen.limit;
+	return (int32) (last - b->all_see) > HELD_MIN_AGE;
+}
+
+/*
+ * For the undo worker: take a snapshot, and have none afterwards.
+ */
+static void
+note_snapshot(void)
+{
+	/* whatever the default is: as other processes of the server do it */
+	if (!FirstSnapshotSet)
+		XactIsoLevel = XACT_READ_COMMITTED;
+	(void) GetTransactionSnapshot();
+	UndoSeenNote();
+	UnregisterSnapshot(RegisterSnapshot(GetTransactionSnapshot()));
 }
 
 /*
@@ -247,8 +290,10 @@ UndoHoldersLook(TransactionId horizon)
 	{
 		UndoBounds	bounds;
 
+		UndoSeenOwnWorker();
+		note_snapshot();
 		UndoHoldersRead(&bounds);
-		see = bounds.nheld > 0;
+		see = bounds.nheld > 0 || seen_is_worth_it(&bounds);
 	}
 	if (see == saw_held)
 		return;

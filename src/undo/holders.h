@@ -25,12 +25,37 @@ typedef struct UndoHeldSnapshot
 } UndoHeldSnapshot;
 
 /*
+ * What all snapshots see (seen.c): what precedes the limit, if there is one,
+ * and had ended for a snapshot with this xmin and xmax, and xids[] in between.
+ * Nothing if xmax is invalid.
+ */
+#define UNDO_SEEN_XIDS		512
+
+typedef struct UndoSeen
+{
+	TransactionId xmin;
+	TransactionId xmax;
+	TransactionId limit;
+	int			nxids;
+	TransactionId xids[UNDO_SEEN_XIDS]; /* sorted, as numbers */
+} UndoSeen;
+
+/* while that is found out */
+typedef struct UndoSeenRead
+{
+	uint64		count;			/* all snapshots belong to this or more ... */
+	TransactionId limit;		/* ... or have no older xmin */
+} UndoSeenRead;
+
+/*
  * Every snapshot that exists or will exist sees all committed transactions
- * before all_see, or is one of held[].
+ * before all_see, or is one of held[]; and each sees all that seen has, the
+ * held ones as well.
  */
 typedef struct UndoBounds
 {
 	TransactionId all_see;
+	UndoSeen	seen;
 	int			nheld;
 	UndoHeldSnapshot held[UNDO_MAX_HOLDERS];
 } UndoBounds;
@@ -51,6 +76,10 @@ typedef struct UndoHolderSlot
 	pg_atomic_uint32 passed;	/* newest all_see given out that relies on this
 								 * slot; written with ProcArrayLock exclusive */
 	volatile PgBackendStatus *status;
+
+	/* what its last transaction's end was (seen.c) */
+	pg_atomic_uint64 ended;		/* xactCompletionCount after it, or zero */
+	volatile int ended_pid;		/* whose that is */
 } UndoHolderSlot;
 
 /* a line of the cache each, as every query writes to its own */
@@ -85,6 +114,19 @@ extern bool UndoHoldBeforeUtility(Node *stmt);
 extern void UndoHoldSuspend(void);
 extern void UndoHoldResume(void);
 extern void UndoHoldCheckSnapshot(Snapshot snapshot);
+
+/* seen.c */
+extern Size UndoSeenShmemSize(void);
+extern void UndoSeenShmemInit(void);
+extern void UndoSeenEndTransaction(void);
+extern void UndoSeenBeforeUtility(Node *stmt);
+extern void UndoSeenOwnWorker(void);
+extern void UndoSeenNote(void);
+extern void UndoSeenReadBegin(UndoSeenRead *r);
+extern void UndoSeenReadProcess(UndoSeenRead *r, int n, TransactionId xmin);
+extern void UndoSeenReadSlots(UndoSeenRead *r, TransactionId xmin);
+extern void UndoSeenReadEnd(const UndoSeenRead *r, UndoSeen *seen);
+extern bool UndoSeenByAll(const UndoSeen *seen, TransactionId xid);
 
 /* by those who drop versions and give extents back */
 extern bool UndoHoldersAny(void);

@@ -9,13 +9,22 @@
  *
  * An extent can be given back if
  *	  1. nobody writes to it (FULL) and there is nothing to restore in it,
- *	  2. its newest_xid precedes all_see (holders.h), and
+ *	  2. its newest_xid precedes all_see (holders.h), or: all snapshots see
+ *		 according to "seen" whoever made a change, or put a lock or link, that is
+ *		 recorded in it, and its newest_xid (which may be one that had not been
+ *		 used when the extent was scanned for aborted changes), and
  *	  3. for each row that has a record in it: the chain that starts on the
  *		 row's page, as far as anybody follows it, has no record in it.
  * For 3 the row's table is needed; where it cannot be had, or is not there any
  * more (its pages may have been copied, with their pointers), the extent is kept.
  * Links need not be looked at apart from the chain: what they lead to is
  * further down the chain that they stand in.
+ *
+ * For 2 newest_xid alone does not do: an older xid in the extent may be of a
+ * transaction that has ended later.  All have ended, for nobody's is an extent
+ * only then.  A newest_xid that was raised because rows had been restored from
+ * the extent is one that nobody used before: that all see it means that every
+ * snapshot, and so every copy of a page that is looked at with one, is younger.
  *
  * Of an extent that has to be kept one row is remembered that leads there, and
  * looked at first the next time.  A round ends after RELEASE_MAX_READS
@@ -61,6 +70,9 @@ typedef struct ReleaseState
 {
 	const UndoReleaseJob *job;
 	uint32		number;			/* of the extent */
+	UndoBounds	bounds;
+	bool		check_xids;		/* each in the extent */
+	TransactionId last_seen;	/* found to be seen */
 	UndoRecord	rec;
 } ReleaseState;
 
@@ -147,9 +159,38 @@ rows_create(void)
 					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
+static bool
+all_see(ReleaseState *rs, TransactionId xid)
+{
+	if (xid == rs->last_seen)
+		return true;
+	if (!TransactionIdPrecedes(xid, rs->bounds.all_see) &&
+		!UndoSeenByAll(&rs->bounds.seen, xid))
+		return false;
+	rs->last_seen = xid;
+	return true;
+}
+
+/*
+ * Is all that leads to a record seen?  That is the change that it undoes, or
+ * the version that the lock or the link is of.
+ */
+static bool
+record_is_seen(ReleaseState *rs, const char *raw, Size len)
+{
+	if (!UndoParse(raw, len, NULL, &rs->rec) ||
+		!all_see(rs, rs->rec.hdr.ur_xid))
+		return false;
+	if (rs->rec.hdr.ur_type != UNDO_LOCK && rs->rec.hdr.ur_type != UNDO_LINK)
+		return true;
+	return (rs->rec.old.t_infomask & IP_FROZEN) != 0 ||
+		all_see(rs, rs->rec.old.t_xid);
+}
+
 /*
  * Go through the records of a copy of an undo page.  True if one is of a row
- * that leads into the extent (*row), or the page is damaged.
+ * that leads into the extent (*row), or is not seen by all (*row is of no
+ * relation then), or the page is damaged.
  */
 static bool
 page_has_needed(ReleaseState *rs, Page page, HTAB *rows, UndoRow *row)
@@ -169,9 +210,12 @@ page_has_needed(ReleaseState *rs, Page page, HTAB *rows, UndoRow *row)
 			memcpy(&hdr, (char *) page + off, SizeOfUndoRecordHeader);
 		if (hdr.ur_len < SizeOfUndoRecordHeader || hdr.ur_len > end - off)
 			return true;
+		memset(row, 0, sizeof(UndoRow));
+		if (rs->check_xids &&
+			!record_is_seen(rs, (char *) page + off, end - off))
+			return true;
 		off += hdr.ur_len;
 
-		memset(row, 0, sizeof(UndoRow));
 		row->spc = hdr.ur_spc;
 		row->rel = hdr.ur_rel;
 		row->block = hdr.ur_block;
@@ -237,21 +281,25 @@ extent_is_needed(ReleaseState *rs, const UndoExtent *ext,
 		witness->newest_xid = InvalidTransactionId;
 		return false;
 	}
-	witness->number = rs->number;
-	witness->newest_xid = newest_xid;
-	witness->row = row;
+	if (OidIsValid(row.rel))
+	{
+		witness->number = rs->number;
+		witness->newest_xid = newest_xid;
+		witness->row = row;
+	}
 	return true;
 }
 
 void
-UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable)
+UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
+				   TransactionId *all_ended)
 {
 	UndoSpace  *sp = job->space;
 	uint64		reads = UndoRecordsRead;
 	ReleaseState *rs = palloc(sizeof(ReleaseState));
-	UndoBounds	bounds;
 
-	UndoHoldersRead(&bounds);
+	UndoHoldersRead(&rs->bounds);
+	*all_ended = rs->bounds.all_see;
 	rs->job = job;
 	for (uint32 i = 0; i < job->nextents; i++)
 	{
@@ -268,10 +316,13 @@ UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable)
 		newest = pg_atomic_read_u32(&ext->newest_xid);
 		if (pg_atomic_read_u32(&ext->state) != EXT_FULL ||
 			!TransactionIdIsNormal(newest) ||
-			TransactionIdPrecedes(newest, job->horizon) ||
-			!TransactionIdPrecedes(newest, bounds.all_see))
+			TransactionIdPrecedes(newest, job->horizon))
+			continue;
+		rs->check_xids = !TransactionIdPrecedes(newest, rs->bounds.all_see);
+		if (rs->check_xids && !UndoSeenByAll(&rs->bounds.seen, newest))
 			continue;
 		rs->number = n;
+		rs->last_seen = InvalidTransactionId;
 		if (!extent_is_needed(rs, ext, newest))
 			releasable[n / 8] |= 1 << (n % 8);
 	}

@@ -26,8 +26,10 @@ typedef struct UndoReleaseJob
 
 /*
  * Set the bits of those extents in releasable, which is zeroed and has a bit
- * for each of job->nextents.
+ * for each of job->nextents.  All transactions with an xid before *all_ended
+ * have ended.
  */
-extern void UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable);
+extern void UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
+							   TransactionId *all_ended);
 
 #endif							/* INPLACE_RELEASE_H */

@@ -639,11 +639,13 @@ UndoNoteDiscarded(UndoSpace *sp, TransactionId xid)
 }
 
 void
-UndoTellStandbys(Relation rel, TransactionId xid)
+UndoTellStandbys(Relation rel, TransactionId xid, bool all_ended)
 {
 	if (!TransactionIdIsNormal(xid) || UndoStandbysKnow(rel, xid))
 		return;
 	inplace_log_discard(MyDatabaseId, xid);
+	if (!all_ended)
+		return;
 	/* a space with undo in it keeps its slot */
 	if (RelFileLocatorEquals(my_spaces[UNDO_LOGGED]->locator,
 							 RelLocator(UndoRelGet(UNDO_LOGGED, false))))

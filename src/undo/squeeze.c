@@ -21,11 +21,12 @@
  * do not see P find its new chain, by way of the new change or, if that is
  * rolled back, of the row on its page.
  *
- * Which versions are kept, "all_see" and "held" as in holders.h
- *	  1. P, and all down to the first whose xid precedes all_see: F.
+ * Which versions are kept, "all_see", "seen" and "held" as in holders.h
+ *	  1. P, and all down to the first whose xid precedes all_see, or that
+ *		 everybody sees according to "seen": F.
  *	  2. Below F, for each held snapshot: none with an xid that is not
  *		 older than its xmax, then all down to the first whose xid precedes its
- *		 xmin.
+ *		 xmin.  None below one (F as well) that is in "seen".
  *	  3. All with KEYS_UPDATED: FOR KEY SHARE looks for them on the way to the
  *		 version it means.
  *	  4. Of the others: none.
@@ -34,9 +35,12 @@
  *	  All versions below P are committed, for who finds an aborted change
  *	  restores the row first, and P is committed too.  The version that a
  *	  snapshot S sees is the newest whose xid it sees.
- *	  - If S is not a held one, its xmin is not older than all_see: it sees F,
- *		 so what it looks for is F or newer, and all of that is kept.
+ *	  - If S is not a held one, its xmin is not older than all_see, and it
+ *		 sees what is in "seen": it sees F, so what it looks for is F or newer,
+ *		 and all of that is kept.
  *	  - If S is held and sees F or something newer: the same.
+ *	  - The same if it looks for nothing older than a version in "seen", where
+ *		 that is below F.
  *	  - Otherwise it looks for a version X below F.  X's xid precedes S's xmax,
  *		or S would not see it; and no version between F and X has an xid before
  *		S's xmin, or S would see that and X would not be the newest.  So X is
@@ -49,20 +53,22 @@
  *		its trigger saw: that is above P, or P itself, now and later.  Who has
  *		locked a version with a tag in mind (EvalPlanQual) has an xid, so it is
  *		not a held snapshot, and its statement's snapshot has an xmin that is not
- *		newer than whoever replaced that version since: which is kept.
+ *		newer than whoever replaced that version since, nor does it see him: so
+ *		the version is kept.
  *	  - Serializable transactions, to meet each writer they do not see: they
  *		publish nothing, so they see F.
  *	  - Those who look for keys that an index entry may still be needed for:
- *		for what was dropped it is not.  All xids of what was dropped precede
- *		all_see.
+ *		for what was dropped it is not.  All transactions that made what was
+ *		dropped had ended in the view of every snapshot.
  *	  - Standbys: who does not see F there gets a recovery conflict, by a
- *		discard record that comes before the new chain.
+ *		discard record that comes before the new chain.  F's xid says no more than
+ *		that if transactions with older ones are still open.
  *
  * Giving extents back in the middle
  *	  The old chain's records are not marked.  The undo worker goes through
- *	  extents whose newest_xid precedes all_see, and for each row that has a
- *	  record there looks whether the chain from its page leads into the extent.
- *	  If that is so for no row, it gives the extent back (release.c).
+ *	  extents in which all is seen by all snapshots but held ones, and for each
+ *	  row that has a record there looks whether the chain from its page leads into
+ *	  the extent.  If that is so for no row, it gives the extent back (release.c).
  *	  - Snapshots that are not held ones see everything recorded in the
  *		extent, as if it were behind the horizon, and follow nothing into it:
  *		the argument of discard.c.
@@ -117,6 +123,7 @@ typedef struct SqueezeWalk
 	UndoWalkGuard guard;
 	UndoBounds	bounds;
 	TransactionId first_seen;	/* F, or invalid if we are not there yet */
+	bool		first_old;		/* all before F had ended */
 	bool		done[UNDO_MAX_HOLDERS]; /* sees something newer */
 
 	/* the version that we are at, and who replaced it */
@@ -177,6 +184,18 @@ chain_is_short(SqueezeWalk *w, const InplaceTupleHeaderData *base)
 	return true;
 }
 
+/* does every snapshot see the version we are at, or a newer one? */
+static bool
+nothing_older_needed(const SqueezeWalk *w)
+{
+	if (!TransactionIdIsValid(w->first_seen))
+		return false;
+	for (int i = 0; i < w->bounds.nheld; i++)
+		if (!w->done[i])
+			return false;
+	return true;
+}
+
 /*
  * Does anybody who sees neither P nor F possibly see this version?  To be
  * called once for each, from the newest on.
@@ -190,8 +209,22 @@ may_be_seen(SqueezeWalk *w)
 
 	if (!TransactionIdIsValid(w->first_seen))
 	{
-		if (frozen || TransactionIdPrecedes(xid, w->bounds.all_see))
+		w->first_old = frozen || TransactionIdPrecedes(xid, w->bounds.all_see);
+		if (w->first_old)
 			w->first_seen = xid;
+		if (frozen || UndoSeenByAll(&w->bounds.seen, xid))
+		{
+			w->first_seen = xid;
+			for (int i = 0; i < w->bounds.nheld; i++)
+				w->done[i] = true;
+		}
+		needed = true;
+	}
+	else if (!nothing_older_needed(w) && UndoSeenByAll(&w->bounds.seen, xid))
+	{
+		/* so do those that are held */
+		for (int i = 0; i < w->bounds.nheld; i++)
+			w->done[i] = true;
 		needed = true;
 	}
 	for (int i = 0; i < w->bounds.nheld; i++)
@@ -206,18 +239,6 @@ may_be_seen(SqueezeWalk *w)
 			w->done[i] = true;
 	}
 	return needed;
-}
-
-/* does every snapshot see the version we are at, or a newer one? */
-static bool
-nothing_older_needed(const SqueezeWalk *w)
-{
-	if (!TransactionIdIsValid(w->first_seen))
-		return false;
-	for (int i = 0; i < w->bounds.nheld; i++)
-		if (!w->done[i])
-			return false;
-	return true;
 }
 
 /*
@@ -393,6 +414,17 @@ build_chain(SqueezeWalk *w)
 	return false;
 }
 
+/*
+ * The rest of the chain is dropped, too: of more than SQUEEZE_MIN_CHAIN
+ * versions what is left.
+ */
+static bool
+is_worth_it(const SqueezeWalk *w)
+{
+	return w->ndropped >= SQUEEZE_MIN_DROP ||
+		(HdrHasUndo(&w->hdr) && w->nkept <= SQUEEZE_MIN_CHAIN / 2);
+}
+
 /* nobody needs anything older than the version with this header */
 static void
 make_last(InplaceTupleHeader hdr)
@@ -431,7 +463,7 @@ write_chain(SqueezeWalk *w, InplaceTupleHeader base)
 	InplaceTupleHeaderData hdr;
 	UndoInsert	ui;
 
-	UndoTellStandbys(w->rel, w->first_seen);
+	UndoTellStandbys(w->rel, w->first_seen, w->first_old);
 	if (w->nkept == 0)
 	{
 		make_last(base);
@@ -473,10 +505,13 @@ UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 	if (chain_is_short(w, base))
 		return true;
 
+	/* for the next ones: nobody who is running now sees all of it */
+	UndoSeenNote();
 	UndoHoldersRead(&w->bounds);
 	memset(&w->guard, 0, sizeof(w->guard));
 	memset(w->done, 0, sizeof(w->done));
 	w->first_seen = InvalidTransactionId;
+	w->first_old = false;
 	w->hdr = *base;
 	w->image = tup;
 	w->len = len;
@@ -491,7 +526,7 @@ UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 	w->dropped = false;
 	w->ndropped = 0;
 
-	if (!build_chain(w) || w->ndropped < SQUEEZE_MIN_DROP)
+	if (!build_chain(w) || !is_worth_it(w))
 		return false;
 	write_chain(w, base);
 	return true;

@@ -284,9 +284,10 @@ extern bool UndoStandbysKnow(Relation rel, TransactionId xid);
 
 /*
  * Before versions that are older than xid's are dropped: writes such a record
- * if need be.
+ * if need be.  all_ended: have all transactions with an older xid ended?  If
+ * not, standbys know of this xid only.
  */
-extern void UndoTellStandbys(Relation rel, TransactionId xid);
+extern void UndoTellStandbys(Relation rel, TransactionId xid, bool all_ended);
 
 /* bytes now allocated (file size) and in use by extents, of this database */
 extern int64 UndoSizeBytes(void);

@@ -1,0 +1,280 @@
+# A transaction that has changed something, and then does nothing, keeps no
+# versions that it does not need itself: undo does not grow with what others
+# update.  Snapshots of every kind that are held at the same time go on seeing
+# what they saw at first, and so does the idle transaction see what it should;
+# also after rollbacks, on a standby that was not connected, and after a crash.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = seed();
+my $node = new_node('primary', allows_streaming => 1, conf => q{
+default_table_access_method = 'inplace'
+autovacuum = off
+wal_level = logical
+wal_keep_size = 2GB
+max_wal_senders = 5
+max_prepared_transactions = 5
+inplace.undo_worker_delay = 100
+min_parallel_table_scan_size = 0
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION inplace;
+	CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL, k int, v text);
+	CREATE INDEX ON t USING inplace_btree (k);
+	INSERT INTO t SELECT i, 100, i, 'v' FROM generate_series(1, 100) i;
+	CREATE TABLE other (id int PRIMARY KEY, n int);
+	INSERT INTO other SELECT i, 0 FROM generate_series(1, 100) i;});
+
+my $dir = $node->basedir;
+append_to_file("$dir/hot.pgb", q{
+\set a random(1, 100)
+UPDATE t SET v = repeat('z', 1 + :a % 9) WHERE id = :a;
+});
+# n moves between few rows, so its sum is constant
+append_to_file("$dir/move.pgb", q{
+\set a random(1, 7)
+\set b random(:a + 1, 8)
+\set k random(1, 20)
+\set end random(1, 8)
+BEGIN;
+UPDATE t SET n = n - 1, k = CASE WHEN :end < 3 THEN :k ELSE k END WHERE id = :a;
+SAVEPOINT s;
+UPDATE t SET n = n + 1000, v = repeat('x', :k) WHERE id = :b;
+ROLLBACK TO s;
+UPDATE t SET n = n + 1 WHERE id = :b;
+\if :end = 8
+ROLLBACK;
+\else
+COMMIT;
+\endif
+});
+append_to_file("$dir/single.pgb", q{
+\set a random(1, 8)
+\set k random(1, 40)
+UPDATE t SET v = repeat('y', :k) WHERE id = :a;
+});
+# a statement that takes a while, with a snapshot of its own
+append_to_file("$dir/look.pgb", q{
+\set ms random(1, 400)
+SELECT 1 / (sum(n) = 10000)::int FROM t;
+SELECT (SELECT count(*) FROM pg_sleep(:ms / 1000.0)) AS slept, 1 / ((SELECT sum(n) FROM t) = 10000)::int;
+});
+
+my $look = q{SELECT string_agg(t::text, '|' ORDER BY id) FROM t};
+my $undo = q{pg_relation_size('inplace.undo_log')};
+
+sub versions
+{
+	my ($id) = @_;
+	return one($node, "SELECT count(*) FROM inplace.versions('t', (SELECT ctid FROM t WHERE id = $id))");
+}
+
+# ---- size
+
+sub growth
+{
+	my ($what, $begin, $end) = @_;
+	undo_floor_reached($node, "before $what", 30);
+	my $idle = psql_session($node);
+	$idle->query_safe($_) foreach @$begin;
+	end_pgbench(start_pgbench($node, '-c', 2, '-t', 40000, '-f', "$dir/hot.pgb"));
+	my $size = one($node, "SELECT $undo");
+	is($idle->query_safe('SELECT sum(n) FROM t'), 10000, "$what: sees all");
+	$idle->query_safe($end);
+	$idle->quit;
+	is(one($node, 'SELECT sum(n) FROM other'), $end eq 'COMMIT' ? 1 : 0, "$what: $end");
+	$node->safe_psql('postgres', 'UPDATE other SET n = 0 WHERE n <> 0');
+	undo_floor_reached($node, "after $what", 30);
+	note "undo has grown to $size bytes with $what";
+	return $size;
+}
+my $change = 'UPDATE other SET n = 1 WHERE id = 1';
+$node->append_conf('postgresql.conf', "inplace.squeeze_undo = off\n");
+$node->reload;
+my $without = growth('squeeze_undo off', [ 'BEGIN', $change ], 'COMMIT');
+$node->append_conf('postgresql.conf', "inplace.squeeze_undo = on\n");
+$node->reload;
+cmp_ok($without, '>', 3_000_000, 'undo grows with the updates without');
+cmp_ok(growth('an idle transaction', [ 'BEGIN', $change ], 'COMMIT'), '<', $without / 2, '... and less than half with');
+cmp_ok(growth('a subtransaction', [ 'BEGIN', 'SAVEPOINT s', $change ], 'ROLLBACK'), '<', $without / 2, '... also with its change in a subtransaction');
+check_clean($node, 'size');
+
+# ---- snapshots of every kind, beside idle transactions
+
+my (@held, @idle);
+sub hold
+{
+	my ($how, $look_here, @begin) = @_;
+	my $s = psql_session($node);
+	$s->query_safe($_) foreach @begin;
+	my $h = { session => $s, name => "$how, number " . (1 + @held), look => $look_here };
+	$h->{answer} = $s->query_safe($look_here);
+	isnt($h->{answer}, '', "$h->{name} has looked");
+	push @held, $h;
+}
+my $exporter = psql_session($node);
+my @kinds = (
+	sub { hold('REPEATABLE READ', $look, 'BEGIN ISOLATION LEVEL REPEATABLE READ') },
+	sub { hold('REPEATABLE READ with an xid', $look, 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT pg_current_xact_id()') },
+	sub { hold('SERIALIZABLE', $look, 'BEGIN ISOLATION LEVEL SERIALIZABLE') },
+	sub { hold('cursor', 'FETCH ABSOLUTE 1 FROM c', 'BEGIN', "DECLARE c SCROLL CURSOR FOR $look") },
+	sub { hold('cursor with an xid', 'FETCH ABSOLUTE 1 FROM c', 'BEGIN', 'SELECT pg_current_xact_id()', "DECLARE c SCROLL CURSOR FOR $look") },
+	sub { hold('holdable cursor', 'FETCH ABSOLUTE 1 FROM c', 'BEGIN', "DECLARE c SCROLL CURSOR WITH HOLD FOR $look", 'COMMIT') },
+	sub {
+		$exporter->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+		my $id = $exporter->query_safe('SELECT pg_export_snapshot()');
+		# others end, and see more
+		end_pgbench(start_pgbench($node, '-t', 20, '-f', "$dir/single.pgb"));
+		hold('imported', $look, 'BEGIN ISOLATION LEVEL REPEATABLE READ', "SET TRANSACTION SNAPSHOT '$id'");
+		$exporter->query_safe('COMMIT');
+	},
+	sub {
+		hold('parallel', $look, 'SET debug_parallel_query = on', 'SET parallel_setup_cost = 0', 'BEGIN ISOLATION LEVEL REPEATABLE READ')
+		  if pg_major() >= 16;
+	});
+sub look_again
+{
+	my ($after) = @_;
+	is($_->{session}->query_safe($_->{look}), $_->{answer}, "$_->{name} sees the same after $after (seed $seed)") foreach @held;
+	is($_->query_safe('SELECT sum(n) FROM t'), 10000, "an idle transaction sees all after $after (seed $seed)") foreach @idle;
+	is(one($node, 'SELECT sum(n) FROM t'), 10000, "others see all after $after (seed $seed)");
+}
+sub forget
+{
+	my ($id) = @_;
+	my $s = psql_session($node);
+	$s->query_safe($_) foreach ('BEGIN', "UPDATE other SET n = n + 1 WHERE id = $id");
+	push @idle, $s;
+}
+
+sub burn
+{
+	$node->safe_psql('postgres', 'DO $$ BEGIN FOR i IN 1 .. 1500 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$');
+}
+
+forget(1);
+$node->safe_psql('postgres', q{BEGIN; UPDATE other SET n = 7 WHERE id = 50; UPDATE t SET v = 'prepared', n = n + 5 WHERE id = 50; PREPARE TRANSACTION 'p'});
+burn();
+my $load = start_pgbench($node, '-c', 4, '-j', 2, '-T', 24, '--max-tries=20',
+	'-f', "$dir/move.pgb\@4", '-f', "$dir/single.pgb\@6");
+my $looks = start_pgbench($node, '-c', 3, '-T', 24, '-f', "$dir/look.pgb");
+foreach my $round (1 .. 12)
+{
+	$kinds[ ($round <= @kinds) ? $round - 1 : int(rand(@kinds)) ]->();
+	select(undef, undef, undef, 1 + rand(0.6));
+	forget($round) if $round % 4 == 0;
+	if ($round % 3 == 0)
+	{
+		look_again("round $round");
+		my ($h) = splice(@held, int(rand(@held)), 1);
+		$h->{session}->quit;
+	}
+	if ($round == 7)
+	{
+		# the oldest one does something, and is idle again
+		$idle[0]->query_safe($_) foreach ('SAVEPOINT a', q{UPDATE t SET v = 'idle' WHERE id = 3}, 'ROLLBACK TO a', 'UPDATE other SET n = n + 1 WHERE id = 2');
+	}
+}
+my $out = end_pgbench($looks);
+unlike($out, qr/aborted/, 'each statement sees all of every transaction') or diag($out);
+end_pgbench($load);
+look_again('the load');
+check_clean($node, 'under snapshots');
+$_->{session}->quit foreach @held;
+@held = ();
+$exporter->quit;
+
+# a snapshot that is older than all that is known of its session
+my $other = psql_session($node);
+$other->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+my $exported = $other->query_safe('SELECT pg_export_snapshot()');
+my $exported_saw = $other->query_safe($look);
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 2000, '-f', "$dir/single.pgb"));
+my $importer = psql_session($node);
+$importer->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', "SET TRANSACTION SNAPSHOT '$exported'");
+$other->quit;
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 2000, '-f', "$dir/single.pgb"));
+is($importer->query_safe($look), $exported_saw, 'an imported snapshot, alone, sees the same');
+$importer->quit;
+
+# now that only idle ones are left
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', "$dir/single.pgb")) for 1 .. 2;
+cmp_ok(versions(1), '<', 1000, 'versions have been dropped beside idle transactions and a prepared one');
+check_clean($node, 'idle transactions');
+$node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
+is(one($node, q{SELECT (SELECT n FROM other WHERE id = 50) || ' ' || n || ' ' || (v <> 'prepared') FROM t WHERE id = 50}), '0 100 true', 'the prepared transaction has been rolled back');
+foreach my $s (@idle)
+{
+	$s->query_safe($s == $idle[0] ? 'ROLLBACK' : 'COMMIT');
+	$s->quit;
+}
+is(one($node, q{SELECT string_agg(id || ':' || n, ' ' ORDER BY id) FROM other WHERE n <> 0}), '4:1 8:1 12:1', 'what the idle ones did is there, or not');
+@idle = ();
+undo_floor_reached($node, 'after all have ended', 30);
+
+# ---- a standby
+
+$node->backup('b');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'b', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = '100ms'\n");
+$standby->start;
+$node->wait_for_catchup($standby);
+forget(20);
+burn();
+$node->wait_for_catchup($standby);
+my $there = psql_session($standby);
+$there->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+my $saw = $there->query_safe($look);
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 3000, '-f', "$dir/single.pgb"));
+$node->wait_for_catchup($standby);
+is($there->query($look), $saw, 'a query on a standby that is connected is not in the way');
+
+# not connected: what it does not see as all did on the primary is cancelled
+$standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
+$standby->reload;
+poll_value($node, 'SELECT count(*) = 0 FROM pg_stat_replication', 30);
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', "$dir/single.pgb")) for 1 .. 2;
+cmp_ok(versions(1), '<', 1000, 'versions have been dropped while no standby was connected');
+$standby->append_conf('postgresql.conf', q{primary_conninfo = '} . $node->connstr . qq{ application_name=standby'\n});
+$standby->reload;
+$node->wait_for_catchup($standby);
+my $alive = one($standby, q{SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'});
+is($alive ? $there->query($look) : 'cancelled', $alive ? $saw : 'cancelled', 'its snapshot is right, or cancelled');
+is(one($standby, 'SELECT sum(n) FROM t'), 10000, 'a later snapshot there sees all of every transaction');
+is(one($standby, $look), one($node, $look), '... and the same rows');
+is(one($standby, q{SELECT k.* FROM inplace.check('t') k LIMIT 20}), '', 'standby: inplace.check has no finding');
+$standby->stop;
+
+# ---- a crash
+
+my $rows = one($node, $look);
+forget(30);
+$idle[-1]->query_safe(q{UPDATE t SET n = -1, v = 'open', k = 99});
+$node->safe_psql('postgres', 'CHECKPOINT; UPDATE other SET n = 0 WHERE id = 40');
+crash_and_restart($node);
+eval { $_->quit } foreach @idle;
+@idle = ();
+is(one($node, $look), $rows, 'after a crash: the rows are as they were');
+check_clean($node, 'after a crash');
+forget(20);
+burn();
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', "$dir/single.pgb")) for 1 .. 2;
+cmp_ok(versions(1), '<', 1000, 'versions have been dropped after a crash');
+look_again('a crash');
+$_->query_safe('COMMIT'), $_->quit foreach @idle;
+@idle = ();
+undo_floor_reached($node, 'at the end', 30);
+check_clean($node, 'at the end');
+check_log($node);
+check_log($standby);
+done_testing();
