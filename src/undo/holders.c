@@ -211,11 +211,11 @@ UndoHoldersRead(UndoBounds *b)
 	UndoSeenRead seen;
 
 	b->nheld = 0;
+	UndoSeenReadBegin(&seen);
 	ProcArrayGetReplicationSlotXmin(&slot_before, &catalog_xmin);
 	b->all_see = GetOldestActiveTransactionId();
 
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
-	UndoSeenReadBegin(&seen);
 	for (int i = 0; i < ProcGlobal->allProcCount; i++)
 		if (read_process(b, &seen, i))
 			slots[b->nheld - 1] = &undo_holders->slots[i].slot;

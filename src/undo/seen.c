@@ -17,9 +17,9 @@
  * - Who drops versions, and the undo worker, take a snapshot and keep it for all
  *	 (UndoSeenNote), with the count c that it belongs to: S.
  * - With ProcArrayLock held exclusively, at time t, UndoSeenReadProcess is
- *	 called for each process.  Let m be the least p of those that have an xmin,
- *	 or the count as it is then if there is none, and "limit" the oldest xmin of
- *	 those that have an xmin but no p, and of replication slots.
+ *	 called for each process.  Let m be the least of the count as it was before
+ *	 (UndoSeenReadBegin) and the p of those that have an xmin, and "limit" the
+ *	 oldest xmin of those that have an xmin but no p, and of replication slots.
  * Every snapshot that exists at t, or is taken later, then sees what is older
  * than the limit and seen by an S with c <= m: UndoSeenByAll.
  *
@@ -81,6 +81,7 @@
 #include "nodes/parsenodes.h"
 #include "replication/walsender.h"
 #include "replication/walsender_private.h"
+#include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "undo/holders.h"
@@ -165,6 +166,16 @@ takes_own_snapshots(void)
 }
 
 /*
+ * The next process in this place of the proc array has no p, even if it has the
+ * same pid.
+ */
+static void
+forget_process(int code, Datum arg)
+{
+	my_slot()->ended_pid = 0;
+}
+
+/*
  * At the end of a transaction, when its xmin is gone from the proc array.
  */
 void
@@ -181,6 +192,7 @@ UndoSeenEndTransaction(void)
 		pg_atomic_write_u64(&slot->ended, read_count());
 		if (unlikely(slot->ended_pid != MyProcPid))
 		{
+			on_shmem_exit(forget_process, (Datum) 0);
 			pg_write_barrier();
 			slot->ended_pid = MyProcPid;
 		}
@@ -280,18 +292,19 @@ static void
 make_room(uint64 count)
 {
 	NotedSnapshot *noted = seen_shared->noted;
-	int			least = 0;
+	int			least = 1;
 	double		least_gap = 0;
 
 	if (seen_shared->n < UNDO_SEEN)
 		return;
-	for (int i = 0; i < UNDO_SEEN; i++)
+	/* (not the oldest, which has no neighbor on one side) */
+	for (int i = 1; i < UNDO_SEEN; i++)
 	{
 		uint64		after = i + 1 < UNDO_SEEN ? noted[i + 1].count : count;
-		uint64		before = i > 0 ? noted[i - 1].count : noted[i].count;
+		uint64		before = noted[i - 1].count;
 		double		gap = (double) (after - before) / (count - noted[i].count);
 
-		if (i == 0 || gap < least_gap)
+		if (i == 1 || gap < least_gap)
 		{
 			least = i;
 			least_gap = gap;
@@ -330,12 +343,14 @@ UndoSeenNote(void)
 /* ---------------- what all see ---------------- */
 
 /*
- * With ProcArrayLock held exclusively, until the last process.
+ * Before the slots are looked at: one that is made later, and gone again when
+ * they are looked at once more, may have been the source of a snapshot that
+ * belongs to this count or more.
  */
 void
 UndoSeenReadBegin(UndoSeenRead *r)
 {
-	r->count = TransamVariables->xactCompletionCount;
+	r->count = read_count();
 	r->limit = InvalidTransactionId;
 }
 
@@ -349,7 +364,8 @@ lower_limit(UndoSeenRead *r, TransactionId xid)
 }
 
 /*
- * The n-th process, which has this xmin.
+ * The n-th process, which has this xmin.  With ProcArrayLock held exclusively,
+ * from the first to the last.
  */
 void
 UndoSeenReadProcess(UndoSeenRead *r, int n, TransactionId xmin)
