@@ -40,6 +40,9 @@ enable_seqscan = off
 enable_bitmapscan = off
 });
 $node->start;
+# A row of the catalogs that a savepoint's rollback left may be written over by the
+# same transaction; the decoder's assertions do not expect that.
+my $assertions = one($node, 'SHOW debug_assertions') eq 'on';
 my @methods = qw(heap inplace);
 my $stored = $major >= 18 ? 'publish_generated_columns = stored, ' : '';
 foreach my $am (@methods)
@@ -127,7 +130,10 @@ sub change
 		"UPDATE p$n SET id = (id + 100) % 200, v = v || '!' WHERE id = $id",
 		"UPDATE p$n SET w = w + 1 WHERE id IN ($id, @{[ $id + 100 ]})",
 		"DELETE FROM p$n WHERE id = $id",
-		"SELECT pg_logical_emit_message(@{[ pick('true', 'false') ]}, 'test', 'message $new') IS NULL",
+		# The server has a message of a transaction at the end of its record, so a change
+		# of another subtransaction that begins there may come before it: not here.
+		"SELECT pg_logical_emit_message(@{[ pick('true', 'false') ]}, 'test', 'message $new') IS NULL,
+			pg_logical_emit_message(false, 'test', 'after $new') IS NULL",
 	);
 }
 
@@ -160,6 +166,7 @@ sub ddl
 }
 
 my @open = (0, 0, 0);			# in a transaction?
+my @ddl = (0, 0, 0);			# ... which has changed catalogs?
 my @prepared = ([], [], []);
 my $gid = 0;
 
@@ -173,7 +180,7 @@ sub burst
 		my $r = rand();
 		if (!$open[$n])
 		{
-			if ($r < 0.45) { push @s, 'BEGIN', change($n); $open[$n] = 1 }
+			if ($r < 0.45) { push @s, 'BEGIN', change($n); $open[$n] = 1; $ddl[$n] = 0 }
 			elsif ($r < 0.52) { push @s, ddl($n) }
 			elsif ($r < 0.54) { push @s, pick("VACUUM FULL t$n", "VACUUM t$n", "VACUUM FREEZE t$n", 'CHECKPOINT') }
 			elsif ($r < 0.62 && @{ $prepared[$n] })
@@ -198,9 +205,9 @@ sub burst
 				$open[$n] = 0;
 			}
 			elsif ($r < 0.24) { push @s, "SAVEPOINT s" . pick(1, 2) }
-			elsif ($r < 0.30) { push @s, "ROLLBACK TO s" . pick(1, 2) }
+			elsif ($r < 0.30) { push @s, "ROLLBACK TO s" . pick(1, 2) unless $ddl[$n] && $assertions }
 			elsif ($r < 0.32) { push @s, "RELEASE s" . pick(1, 2) }
-			elsif ($r < 0.36) { push @s, ddl($n) }
+			elsif ($r < 0.36) { push @s, ddl($n); $ddl[$n] = 1 }
 			else
 			{
 				# an error is undone at once, or the transaction is lost
@@ -233,12 +240,12 @@ sub published
 	my ($am, $publications) = @_;
 	my $protocol = $major >= 16 ? 4 : 3;
 	my $out = one($node, qq{
-		SELECT chr(get_byte(data, 0)) || CASE
+		SELECT chr(get_byte(data, 0)) || replace(CASE
 			WHEN get_byte(data, 0) IN (ascii('I'), ascii('U'), ascii('D')) THEN encode(substr(data, 6), 'escape')
 			WHEN get_byte(data, 0) = ascii('T') THEN encode(substr(data, 2, 5), 'escape')
 			WHEN get_byte(data, 0) = ascii('R') THEN encode(substr(data, 6), 'escape')
 			WHEN get_byte(data, 0) = ascii('M') THEN encode(substr(data, 11), 'escape')
-			ELSE '' END
+			ELSE '' END, chr(10), ' ')
 		FROM pg_logical_slot_peek_binary_changes('out_$am', NULL, NULL, 'proto_version', '$protocol',
 			'publication_names', '$publications', 'messages', 'true')}, $am);
 	my %said;
@@ -354,6 +361,8 @@ for my $b (1 .. $bursts)
 	}
 	if ($b == $crash_at)
 	{
+		# (a message of no transaction waits for no WAL)
+		one($node, 'CREATE TABLE so_far()');
 		$node->stop('immediate');
 		eval { $_->quit } foreach map { @{ $session{$_} }[ 1, 2 ] } @methods;
 		$node->start;
@@ -399,7 +408,7 @@ foreach my $b (1 .. 12)
 	my $sql = '';
 	foreach (1 .. 12)
 	{
-		$sql .= 'SAVEPOINT e;' . (rand() < 0.1 ? ddl($n) : change($n)) . ";\n" .
+		$sql .= 'SAVEPOINT e;' . (rand() < 0.1 && !$assertions ? ddl($n) : change($n)) . ";\n" .
 		  (rand() < 0.15 ? "ROLLBACK TO e;\n" : "\\if :ERROR\nROLLBACK TO e;\n\\else\nRELEASE e;\n\\endif\n");
 	}
 	note "-- streamed, session $n\n$sql";
