@@ -453,7 +453,6 @@ inplace_check(PG_FUNCTION_ARGS)
 	Oid			save_userid;
 	int			save_sec_context;
 	int			save_nestlevel;
-	HASHCTL		ctl;
 	BlockNumber block;
 
 	InplaceRequirePreload();
@@ -485,12 +484,6 @@ inplace_check(PG_FUNCTION_ARGS)
 	PushActiveSnapshot(state->snapshot);
 	InsightLimitsInit(&state->limits, state->rel);
 
-	ctl.keysize = sizeof(ItemPointerData);
-	ctl.entrysize = sizeof(ItemPointerData);
-	ctl.hcxt = CurrentMemoryContext;
-	state->suspects = hash_create("inplace check suspects", 64, &ctl,
-								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-
 	if (check_indexes)
 	{
 		state->estate = CreateExecutorState();
@@ -503,6 +496,10 @@ inplace_check(PG_FUNCTION_ARGS)
 									   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 		CheckOpenIndexes(state);
 		CheckIndexes(state);
+		state->suspects =
+			MemoryContextAllocExtended(CurrentMemoryContext,
+									   Max((Size) state->entries_blocks * ENTRY_BYTES, 1),
+									   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	}
 
 	/* after the index scans: what they saw of the table is in here */

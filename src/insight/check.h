@@ -20,8 +20,6 @@
 /* after so many findings about one index we stop looking up rows in it */
 #define MAX_INDEX_FINDINGS	100
 
-/* entries that lead nowhere which are looked at again */
-#define MAX_SUSPECTS		10000
 
 /* bytes of the entry bitmap for each block */
 #define ENTRY_BYTES			((InplaceMaxTuplesPerPage + 7) / 8)
@@ -71,8 +69,8 @@ typedef struct CheckState
 	TupleTableSlot *slot;
 	uint8	   *entries;		/* bitmap: rows that some entry leads to */
 	BlockNumber entries_blocks;
-	HTAB	   *suspects;		/* entries that lead nowhere, by TID */
-	bool		suspects_lost;
+	uint8	   *suspects;		/* likewise, of entries that led nowhere */
+	bool		any_suspects;
 } CheckState;
 
 /* ---------------- check.c ---------------- */

@@ -109,13 +109,21 @@ fingerprint_payload(StringInfo buf, Relation index, const Datum *values,
 		fingerprint_key(buf, TupleDescAttr(desc, i), values[i], isnull[i]);
 }
 
-bool
-CheckEntryKnown(CheckState *state, BlockNumber block, OffsetNumber off)
+/* is this row in one of the bitmaps? */
+static bool
+bitmap_has(CheckState *state, const uint8 *bitmap, BlockNumber block,
+		   OffsetNumber off)
 {
 	return block < state->entries_blocks &&
 		off >= FirstOffsetNumber && off <= InplaceMaxTuplesPerPage &&
-		(state->entries[(Size) block * ENTRY_BYTES + (off - 1) / 8] &
+		(bitmap[(Size) block * ENTRY_BYTES + (off - 1) / 8] &
 		 (1 << ((off - 1) % 8))) != 0;
+}
+
+bool
+CheckEntryKnown(CheckState *state, BlockNumber block, OffsetNumber off)
+{
+	return bitmap_has(state, state->entries, block, off);
 }
 
 /* room in the entry bitmap for blocks that the table has got since */
@@ -425,7 +433,7 @@ rescan_index(CheckState *state, void *arg)
 
 		CHECK_FOR_INTERRUPTS();
 
-		if (hash_search(state->suspects, tid, HASH_FIND, NULL) != NULL &&
+		if (bitmap_has(state, state->suspects, block, off) &&
 			CheckItemUnused(state, block, off))
 			report_index(state, ic, block, off,
 						 "index entry leads to an unused line pointer");
@@ -433,18 +441,13 @@ rescan_index(CheckState *state, void *arg)
 	index_endscan(scan);
 }
 
+/* of an entry that is known */
 void
 CheckAddSuspect(CheckState *state, BlockNumber block, OffsetNumber off)
 {
-	ItemPointerData tid;
-
-	if (hash_get_num_entries(state->suspects) >= MAX_SUSPECTS)
-	{
-		state->suspects_lost = true;
-		return;
-	}
-	TidSet(&tid, block, off);
-	(void) hash_search(state->suspects, &tid, HASH_ENTER, NULL);
+	state->suspects[(Size) block * ENTRY_BYTES + (off - 1) / 8] |=
+		1 << ((off - 1) % 8);
+	state->any_suspects = true;
 }
 
 void
@@ -536,16 +539,12 @@ CheckIndexes(CheckState *state)
 void
 CheckSuspects(CheckState *state)
 {
-	if (hash_get_num_entries(state->suspects) == 0)
+	if (!state->any_suspects)
 		return;
 	for (int i = 0; i < state->nindexes; i++)
 		if (state->indexes[i].scannable)
 			CheckGuarded(state, rescan_index, &state->indexes[i], -1,
 						 state->indexes[i].rel);
-	if (state->suspects_lost)
-		CheckReport(state, -1, InvalidOffsetNumber, NULL, "warning",
-					psprintf("more than %d index entries may lead nowhere, the rest was not looked at",
-							 MAX_SUSPECTS));
 }
 
 void

@@ -96,6 +96,18 @@ foreach my $case (
 	$node->start;
 }
 is(one($node, $findings), '', 'nothing wrong at last');
+
+# Entries whose rows are gone, all but those on the first page.
+one($node, 'CREATE TABLE gone (id int PRIMARY KEY, n int) USING inplace; CREATE INDEX ON gone (n);
+	INSERT INTO gone SELECT i, i FROM generate_series(1, 20000) i');
+my $gone = $node->data_dir . '/' . one($node, "SELECT pg_relation_filepath('gone')");
+$node->stop;
+overwrite_file($gone, 8192, "\0" x ((-s $gone) - 8192));
+$node->start;
+is(one($node, "SELECT index, severity, problem, count(*) FROM inplace.check('gone') GROUP BY 1, 2, 3 ORDER BY 1, 2"),
+	join("\n", map { ("$_|error|index entry leads to an unused line pointer|100",
+		"$_|warning|more than 100 findings, the rest is not reported|1") } 'gone_pkey', 'gone_n_idx'),
+	'entries that lead nowhere');
 check_log($node);
 $node->stop;
 done_testing();
