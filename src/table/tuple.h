@@ -288,6 +288,19 @@ HdrSetBareDelete(InplaceTupleHeader h, TransactionId xid, CommandId cid,
 	HdrSetUndo(h, old);
 }
 
+/* ... and back, for a rollback */
+static inline void
+HdrUndoBareDelete(InplaceTupleHeader h)
+{
+	UndoPtr		old = HdrGetUndo(h);
+
+	h->t_xid = BarePtrXid(old);
+	h->t_infomask = (h->t_infomask & (IP_STALE | IP_PADDED)) |
+		IP_FRESH | IP_COMMITTED | (BarePtrFrozen(old) ? IP_FROZEN : 0);
+	h->t_natts &= ~IP_UNCHANGED;
+	memset(h->t_undo, 0, sizeof(h->t_undo));
+}
+
 /* our own varlena tag, never seen outside a stored tuple */
 #define VARTAG_INPLACE_TRIMMED	0x7B
 #define SizeOfTrimmedHeader		6

@@ -14,6 +14,9 @@
  * Lockers of the row that are still alive (FOR KEY SHARE beside the aborted
  * update) keep their lock on the version that comes back.
  *
+ * A bare delete comes with the others of its page: a statement that deleted
+ * many rows is taken back with one record a page.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -133,6 +136,41 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 	return true;
 }
 
+/*
+ * Take back the aborted bare deletes of a page, from the row at first on,
+ * which is one of them.  Their old headers are in the new ones; they have no
+ * locks, and only one version is below.
+ */
+static void
+restore_bare_deletes(Relation rel, Buffer buffer, OffsetNumber first)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	OffsetNumber offs[InplaceMaxTuplesPerPage];
+	int			n = 0;
+
+	inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
+	for (OffsetNumber off = first;
+		 off <= maxoff && n < InplaceMaxTuplesPerPage; off++)
+	{
+		InplaceTupleHeader tup;
+
+		if (!ItemIdIsNormal(PageGetItemId(page, off)))
+			continue;
+		tup = PageGetTupleAt(page, off);
+		if (HdrIsBareDelete(tup) &&
+			inplace_xid_status(tup, buffer) == XID_ABORTED)
+			offs[n++] = off;
+	}
+
+	START_CRIT_SECTION();
+	inplace_page_undo_deletes(page, offs, n);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+		inplace_log_undo_deletes(rel, buffer, offs, n);
+	END_CRIT_SECTION();
+}
+
 bool
 InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 {
@@ -152,6 +190,12 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 		tup = PageGetTupleAt(page, off);
 		if (inplace_xid_status(tup, buffer) != XID_ABORTED)
 			break;
+		if (HdrIsBareDelete(tup))
+		{
+			restore_bare_deletes(rel, buffer, off);
+			changed = true;
+			break;
+		}
 		memset(&rc, 0, sizeof(rc));
 		rc.locked = inplace_get_lockers(rel, tup, blk, off, &rc.lockers);
 		rc.base = rc.lockers.base;

@@ -329,7 +329,8 @@ extern void UndoWorkerDetachDatabase(Oid dboid);
  * pinned if the page is all-visible (an aborted change is never there on an
  * all-visible page, so this does not arise).  Restores the row at off until
  * its newest version is not aborted; an aborted insert becomes LP_DEAD.
- * Returns true if it changed anything.
+ * With an aborted bare delete (table/tuple.h) those of other rows of the page
+ * are taken back, too.  Returns true if it changed anything.
  *
  * InplaceRestoreTid: for the worker and for tests: locks the page itself and
  * restores the row if its newest version is an aborted change (by anybody).

@@ -138,9 +138,18 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 		case XLOG_IP_DELETE:
 			desc_update(buf, record);
 			break;
+		case XLOG_IP_RESTORE:
+			if (datalen > 0 && (*(uint8 *) rec & XLIP_BARE_DELETES))
+			{
+				data = XLogRecGetBlockData(record, 0, &len);
+				if (data)
+					appendStringInfo(buf, "ndeletes: %zu",
+									 len / sizeof(OffsetNumber));
+				break;
+			}
+			/* FALLTHROUGH */
 		case XLOG_IP_LOCK:
 		case XLOG_IP_HEADER:
-		case XLOG_IP_RESTORE:
 		case XLOG_IP_PUSH:
 			desc_offset_and_header(buf, record, 0);
 			break;

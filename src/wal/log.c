@@ -310,6 +310,20 @@ inplace_log_replace(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 	finish(info, buffer, InvalidBuffer, ui);
 }
 
+/* taking back bare deletes: the headers follow from those on the page */
+void
+inplace_log_undo_deletes(Relation rel, Buffer buffer,
+						 const OffsetNumber *offs, int n)
+{
+	uint8		what = XLIP_BARE_DELETES;
+
+	XLogBeginInsert();
+	XLogRegisterData((char *) &what, sizeof(what));
+	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
+	XLogRegisterBufData(0, (char *) offs, n * sizeof(OffsetNumber));
+	finish(XLOG_IP_RESTORE, buffer, InvalidBuffer, NULL);
+}
+
 void
 inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 				 Buffer newbuf, OffsetNumber newoff, bool init_page,

@@ -668,12 +668,49 @@ redo_header(XLogReaderState *record)
 		UnlockReleaseBuffer(buffer);
 }
 
+void
+inplace_page_undo_deletes(Page page, const OffsetNumber *offs, int n)
+{
+	for (int i = 0; i < n; i++)
+		HdrUndoBareDelete(PageGetTupleAt(page, offs[i]));
+}
+
+static void
+redo_undo_deletes(XLogReaderState *record)
+{
+	Buffer		buffer;
+
+	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+		Size		len;
+		char	   *data = XLogRecGetBlockData(record, 0, &len);
+		OffsetNumber *offs = (OffsetNumber *) data;
+		int			n = len / sizeof(OffsetNumber);
+
+		for (int i = 0; i < n; i++)
+		{
+			if (!HdrIsBareDelete(inplace_redo_item(record, page, offs[i])))
+				inplace_bad_record(record, "no delete to be taken back");
+		}
+		inplace_page_undo_deletes(page, offs, n);
+		finish_page(record, buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+}
+
 /* RESTORE and PUSH put a whole tuple */
 static void
 redo_replace(XLogReaderState *record)
 {
 	Buffer		buffer;
 
+	if (visible_flags(record) & XLIP_BARE_DELETES)
+	{
+		redo_undo_deletes(record);
+		return;
+	}
 	redo_undo(record, 1);
 	if (redo_data_page(record, 0, &buffer))
 	{

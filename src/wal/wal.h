@@ -55,6 +55,7 @@
 #define XLIP_CLEAR_VISIBLE		0x01	/* clear the map bits of block 0 */
 #define XLIP_CLEAR_VISIBLE_OLD	0x02	/* MOVE: of block 2 */
 #define XLIP_CLEAR_FROZEN		0x04	/* LOCK, HEADER: clear all-frozen only */
+#define XLIP_BARE_DELETES		0x04	/* RESTORE: of bare deletes */
 #define XLIP_LOGICAL			0x08	/* what follows is for logical
 										 * decoding */
 
@@ -149,6 +150,8 @@ typedef struct LogicalChange
  * XLOG_IP_LOCK, HEADER, block 0: uint16 offset, the new tuple header.
  * XLOG_IP_RESTORE, PUSH, block 0: uint16 offset, the tuple.  Block 1 is
  * optional.
+ * XLOG_IP_RESTORE with XLIP_BARE_DELETES, block 0: uint16 offsets of rows whose
+ * bare deletes are taken back.
  * XLOG_IP_MOVE: block 0 the new row's page: uint16 offset, the tuple; block 2
  * the old row's page if it is another one: uint16 offset, the new header.
  * If it is the same page, these come first in block 0: uint16 offset (or 0),
@@ -367,6 +370,8 @@ extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,
 								OffsetNumber off, InplaceTupleHeader tup,
 								Size len, UndoInsert *ui, const char *undo,
 								Size undo_len);
+extern void inplace_log_undo_deletes(Relation rel, Buffer buffer,
+									 const OffsetNumber *offs, int n);
 extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 							 Buffer newbuf, OffsetNumber newoff,
 							 bool init_page, uint8 clear, UndoInsert *ui,
@@ -397,6 +402,10 @@ extern void inplace_page_apply_freeze(Page page,
 extern void inplace_page_apply_swept(Page page, TransactionId swept,
 									 const OffsetNumber *mark, int nmark,
 									 const OffsetNumber *clear, int nclear);
+
+/* take back the bare deletes of these rows */
+extern void inplace_page_undo_deletes(Page page, const OffsetNumber *offs,
+									  int n);
 
 /* page.c: zero what belongs to no item; for the mask, on a copy of a page */
 extern void inplace_page_blank_gaps(Page page);

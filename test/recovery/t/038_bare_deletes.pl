@@ -85,6 +85,47 @@ is(one($primary, 'SELECT count(*), min(id), max(id) FROM t'), one($primary, 'SEL
 $left = contents($primary, 't');
 check_clean($primary, 'prepared');
 
+# Rolled back: one record a page, by whoever comes first, and a crash after it.
+$primary->safe_psql('postgres', q{
+	CREATE EXTENSION pg_walinspect;
+	CREATE TABLE many (id int, v text);
+	INSERT INTO many SELECT i, repeat('v', i % 70) FROM generate_series(1, 20000) i;
+	UPDATE many SET v = v || 'w' WHERE id % 5 = 0;
+	CREATE INDEX ON many (id);
+	ALTER SYSTEM SET wal_consistency_checking = '';
+	SELECT pg_reload_conf()});
+my $all = contents($primary, 'many');
+my $pages = one($primary, q{SELECT pg_relation_size('many') / 8192});
+my @firsts = (
+	[ 'VACUUM', 'VACUUM many' ],
+	[ 'VACUUM FREEZE', 'VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) many' ],
+	[ 'scan', 'SELECT count(*) FROM many' ],
+	[ 'index scan', 'SET enable_seqscan = off; SET enable_bitmapscan = off; DELETE FROM many WHERE id BETWEEN 1 AND 20000; UPDATE many SET v = v WHERE id = -1' ]);
+foreach my $first (@firsts)
+{
+	my ($name, $sql) = @$first;
+	$primary->safe_psql('postgres', 'CHECKPOINT') if $name ne 'VACUUM FREEZE';
+	$primary->safe_psql('postgres', 'BEGIN; DELETE FROM many WHERE id % 7 <> 3; ROLLBACK');
+	my $from = one($primary, 'SELECT pg_current_wal_insert_lsn()');
+	$primary->safe_psql('postgres', "BEGIN; $sql; ROLLBACK") if $name eq 'index scan';
+	$primary->safe_psql('postgres', $sql) if $name ne 'index scan';
+	my $to = one($primary, 'SELECT pg_current_wal_insert_lsn()');
+	# flushes it
+	$primary->safe_psql('postgres', 'SELECT pg_current_xact_id()');
+	my ($records, $bytes) = split /\|/, one($primary, qq{SELECT count(*), sum(record_length - fpi_length)
+		FROM pg_get_wal_records_info('$from', '$to') WHERE resource_manager = 'inplace' AND record_type = 'RESTORE'});
+	cmp_ok($records, '<=', $pages, "$name: at most one record a page takes deletes back");
+	cmp_ok($records, '>', $pages / 2, "$name: there are such records");
+	cmp_ok($bytes, '<', 4 * 20000, "$name: a few bytes a row");
+	is(contents($primary, 'many'), $all, "$name: all rows are back");
+	crash_and_restart($primary);
+	is(contents($primary, 'many'), $all, "$name: ... and after a crash");
+	check_clean($primary, $name);
+}
+$primary->safe_psql('postgres', q{ALTER SYSTEM RESET wal_consistency_checking; SELECT pg_reload_conf()});
+$primary->wait_for_catchup($standby);
+is(contents($standby, 'many'), $all, 'rolled back: the same on the standby');
+
 # Rolled back, frozen past it.
 $primary->safe_psql('postgres', 'BEGIN; DELETE FROM t; ROLLBACK; VACUUM (FREEZE, INDEX_CLEANUP off) t');
 is(one($primary, 'SELECT n FROM without_undo'), 0, 'VACUUM brought the rows back');
