@@ -111,7 +111,7 @@ foreach my $first (@firsts)
 	$primary->safe_psql('postgres', $sql) if $name ne 'index scan';
 	my $to = one($primary, 'SELECT pg_current_wal_insert_lsn()');
 	# flushes it
-	$primary->safe_psql('postgres', 'SELECT pg_current_xact_id()');
+	$primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, 'flush', '')});
 	my ($records, $bytes) = split /\|/, one($primary, qq{SELECT count(*), sum(record_length - fpi_length)
 		FROM pg_get_wal_records_info('$from', '$to') WHERE resource_manager = 'inplace' AND record_type = 'RESTORE'});
 	cmp_ok($records, '<=', $pages, "$name: at most one record a page takes deletes back");
