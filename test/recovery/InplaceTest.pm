@@ -15,6 +15,7 @@ use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   contents poll_value undo_floor_reached start_pgbench end_pgbench
+  pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
@@ -54,15 +55,22 @@ sub pg_major
 	return $v =~ /PostgreSQL (\d+)/ ? $1 : die "no version in $v";
 }
 
-# The seed of this run: SEED of the environment, or a random one.
+my $seed;
+
+# The seed of this run: TAP_SEED of the environment, or a random one.  A test that
+# fails shows it at its end.
 sub seed
 {
-	my $seed = $ENV{TAP_SEED} // (time() * 1000) % 1000000;
-	$seed = int($seed);
+	$seed = int($ENV{TAP_SEED} // (time() * 1000) % 1000000);
 	srand($seed);
 	note "TAP_SEED=$seed";
-	diag "TAP_SEED=$seed" if $ENV{TAP_SEED};
 	return $seed;
+}
+
+END
+{
+	diag "TAP_SEED=$seed"
+	  if defined $seed && ($? != 0 || !Test::More->builder->is_passing);
 }
 
 # The one value of a query (a failed query fails the test, with its message).
@@ -197,13 +205,15 @@ sub undo_floor_reached
 	return $t;
 }
 
-# A pgbench in the background.
+# A pgbench in the background, with random numbers that depend on the seed of
+# a test that has one.
 sub start_pgbench
 {
 	my ($node, @args) = @_;
 	my ($in, $out) = ('', '');
 	my $h = IPC::Run::start(
-		[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, @args, 'postgres' ],
+		[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port,
+			defined $seed ? "--random-seed=$seed" : (), @args, 'postgres' ],
 		'<', \$in, '>&', \$out, IPC::Run::timeout(900));
 	return { h => $h, out => \$out };
 }
@@ -213,6 +223,57 @@ sub end_pgbench
 	my ($p) = @_;
 	eval { $p->{h}->finish; };
 	return ${ $p->{out} };
+}
+
+# A script for pgbench; returns its path.
+sub pgbench_script
+{
+	my ($node, $name, $text) = @_;
+	my $path = $node->basedir . "/$name.pgb";
+	append_to_file($path, $text);
+	return $path;
+}
+
+# Transactions, with rollbacks of all kinds, that move n between rows 1 to 8 of
+# table t (id, n, k, v), so that its sum is constant.  $also: what else is set in
+# the row that gets more, with the number "end" from 1 to 8.
+sub script_that_moves_n
+{
+	my ($node, $also) = @_;
+	$also = defined $also ? ", $also" : '';
+	return pgbench_script($node, 'move', qq{
+\\set a random(1, 7)
+\\set b random(:a + 1, 8)
+\\set k random(1, 20)
+\\set end random(1, 8)
+BEGIN;
+UPDATE t SET n = n - 1, k = CASE WHEN :end < 3 THEN :k ELSE k END WHERE id = :a;
+SAVEPOINT s;
+UPDATE t SET n = n + 1000, v = repeat('x', :k) WHERE id = :b;
+ROLLBACK TO s;
+UPDATE t SET n = n + 1$also WHERE id = :b;
+\\if :end = 8
+ROLLBACK;
+\\else
+COMMIT;
+\\endif
+});
+}
+
+# Versions of a row of table t.
+sub versions
+{
+	my ($node, $id) = @_;
+	return one($node, "SELECT count(*) FROM inplace.versions('t', (SELECT ctid FROM t WHERE id = $id))");
+}
+
+# Snapshots of READ COMMITTED transactions, and what all see, are looked at only
+# if they are that many transactions old.
+sub use_up_xids
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres',
+		'DO $$ BEGIN FOR i IN 1 .. 1500 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$');
 }
 
 # Overwrites bytes of a file of a stopped server.

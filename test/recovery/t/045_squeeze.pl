@@ -43,25 +43,8 @@ $standby->start;
 
 # ---- what the background does: n moves between rows, so its sum is constant
 
-my $dir = $node->basedir;
-append_to_file("$dir/move.pgb", q{
-\set a random(1, 7)
-\set b random(:a + 1, 8)
-\set k random(1, 20)
-\set end random(1, 8)
-BEGIN;
-UPDATE t SET n = n - 1, k = CASE WHEN :end < 3 THEN :k ELSE k END WHERE id = :a;
-SAVEPOINT s;
-UPDATE t SET n = n + 1000, v = repeat('x', :k) WHERE id = :b;
-ROLLBACK TO s;
-UPDATE t SET n = n + 1, w = CASE WHEN :end = 1 THEN NULL ELSE w END WHERE id = :b;
-\if :end = 8
-ROLLBACK;
-\else
-COMMIT;
-\endif
-});
-append_to_file("$dir/single.pgb", q{
+my $move = script_that_moves_n($node, 'w = CASE WHEN :end = 1 THEN NULL ELSE w END');
+my $single = pgbench_script($node, 'single', q{
 \set a random(1, 8)
 \set b random(1, 4)
 \set k random(1, 40)
@@ -69,7 +52,7 @@ UPDATE t SET v = repeat('y', :k) WHERE id = :a;
 UPDATE t SET m = m WHERE id = :a;
 UPDATE unl SET n = n + 1 WHERE id = :b;
 });
-append_to_file("$dir/rare.pgb", q{
+my $rare = pgbench_script($node, 'rare', q{
 \set a random(1, 5000)
 \set e random(1, 4)
 UPDATE cold SET n = n + 1 WHERE id = :a;
@@ -85,7 +68,7 @@ sub background
 {
 	my ($seconds) = @_;
 	return start_pgbench($node, '-c', 4, '-j', 2, '-T', $seconds, '--max-tries=20',
-		'-f', "$dir/move.pgb\@4", '-f', "$dir/single.pgb\@4", '-f', "$dir/rare.pgb\@1");
+		'-f', "$move\@4", '-f', "$single\@4", '-f', "$rare\@1");
 }
 
 my $look = q{SELECT string_agg(t::text, '|' ORDER BY id) || (SELECT string_agg(unl::text, '|' ORDER BY id) FROM unl) || (SELECT sum(n) || ' ' || count(*) FROM cold) FROM t};
@@ -153,7 +136,7 @@ $node->safe_psql('postgres', join(';', map { "UPDATE t SET v = 'v$_' WHERE id = 
 $node->safe_psql('postgres', join("\n", map { "UPDATE t SET v = 'v$_' WHERE id = 1;" } 1 .. 400));
 is($first->query('SELECT n, xmin, v FROM t WHERE id = 1'), $saw, 'the row is the one it saw at first');
 is($first->query('SELECT xmin, xmax FROM t WHERE id = 1'), $replaced, '... and was replaced by the same transaction');
-cmp_ok(one($node, q{SELECT count(*) FROM inplace.versions('t', (SELECT ctid FROM t WHERE id = 1))}), '<', 500,
+cmp_ok(versions($node, 1), '<', 500,
 	'most versions made by transactions of their own have been dropped');
 is($first->query('SELECT id FROM t WHERE id = 1 FOR KEY SHARE'), 1, 'FOR KEY SHARE does not mind updates of other columns');
 $first->query('ROLLBACK');
@@ -237,7 +220,7 @@ foreach my $setting ('off', 'on')
 	$in_standby->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
 	$in_standby->query('SELECT sum(n) FROM t');
 	my $pid = $in_standby->query('SELECT pg_backend_pid()');
-	end_pgbench(start_pgbench($node, '-c', 2, '-t', 20000, '-f', "$dir/single.pgb"));
+	end_pgbench(start_pgbench($node, '-c', 2, '-t', 20000, '-f', $single));
 	$size{$setting} = one($node, "SELECT $size");
 	look_again("a load with squeeze_undo $setting");
 	$node->wait_for_catchup($standby);

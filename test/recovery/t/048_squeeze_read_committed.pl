@@ -41,30 +41,16 @@ $node->safe_psql('postgres', q{
 	CREATE FUNCTION sum_now() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT sum(n) FROM t); END $$;
 	CREATE DOMAIN checked AS int CHECK (VALUE = sum_now());});
 
-my $dir = $node->basedir;
-append_to_file("$dir/move.pgb", q{
-\set a random(1, 7)
-\set b random(:a + 1, 8)
-\set k random(1, 20)
-\set end random(1, 8)
-BEGIN;
-UPDATE t SET n = n - 1, k = CASE WHEN :end < 3 THEN :k ELSE k END WHERE id = :a;
-UPDATE t SET n = n + 1, v = repeat('y', :k) WHERE id = :b;
-\if :end = 8
-ROLLBACK;
-\else
-COMMIT;
-\endif
-});
+my $move = script_that_moves_n($node, q{v = repeat('y', :k)});
 
 # xids, for only snapshots that are older than some of them are looked at
-append_to_file("$dir/xids.pgb", q{
+my $xids = pgbench_script($node, 'xids', q{
 DO $$ BEGIN FOR i IN 1 .. 1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$;
 \sleep 50 ms
 });
 
 # sessions that hold snapshots, in all the ways that there are
-append_to_file("$dir/cursors.pgb", q{
+my $cursors = pgbench_script($node, 'cursors', q{
 \set ms random(1, 1500)
 \set which random(1, 4)
 BEGIN;
@@ -96,7 +82,7 @@ FETCH 1 FROM c \gset
 SELECT must_be_800(:sum);
 COMMIT;
 });
-append_to_file("$dir/queries.pgb", q{
+my $queries = pgbench_script($node, 'queries', q{
 \set ms random(1, 1500)
 \set which random(1, 4)
 \if :which < 3
@@ -119,10 +105,10 @@ SELECT must_be_800(:sum);
 my @load;
 foreach my $protocol ('simple', 'extended', 'prepared')
 {
-	push @load, start_pgbench($node, '-M', $protocol, '-c', 4, '-j', 2, '-T', 12, '-f', "$dir/cursors.pgb", '-f', "$dir/queries.pgb");
+	push @load, start_pgbench($node, '-M', $protocol, '-c', 4, '-j', 2, '-T', 12, '-f', $cursors, '-f', $queries);
 }
-my $moves = start_pgbench($node, '-c', 3, '-T', 13, '--max-tries=20', '-f', "$dir/move.pgb");
-my $xids = start_pgbench($node, '-T', 13, '-f', "$dir/xids.pgb");
+my $moves = start_pgbench($node, '-c', 3, '-T', 13, '--max-tries=20', '-f', $move);
+my $burn = start_pgbench($node, '-T', 13, '-f', $xids);
 my $out;
 foreach my $l (@load)
 {
@@ -131,16 +117,16 @@ foreach my $l (@load)
 }
 $out = end_pgbench($moves);
 unlike($out, qr/aborted/, 'those who move n have no error') or diag($out);
-end_pgbench($xids);
+end_pgbench($burn);
 check_clean($node, 'under snapshots');
 
 # ---- one thing at a time; the versions in between are gone when it goes on
 
-append_to_file("$dir/row.pgb", "UPDATE t SET v = 'v' || random() WHERE id = 1;\n");
+my $row = pgbench_script($node, 'row', "UPDATE t SET v = 'v' || random() WHERE id = 1;\n");
 my $look_at_row = 'SELECT v FROM t WHERE id = 1';
 sub go_by
 {
-	$node->safe_psql('postgres', 'DO $$ BEGIN FOR i IN 1 .. 1500 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$');
+	use_up_xids($node);
 	foreach my $n (1 .. 3)
 	{
 		end_pgbench(start_pgbench($node, '-c', 1, '-t', 600, @_));
@@ -148,7 +134,6 @@ sub go_by
 		$node->safe_psql('postgres', 'SELECT pg_sleep(0.3)');
 	}
 }
-sub versions { return one($node, q{SELECT count(*) FROM inplace.versions('t', (SELECT ctid FROM t WHERE id = 1))}) }
 
 # cursors of different ages
 my $session = psql_session($node);
@@ -159,9 +144,9 @@ foreach my $c ('a', 'b', 'c')
 	push @saw, one($node, $look_at_row);
 	$session->query("DECLARE $c CURSOR FOR $look_at_row");
 	$session->query('SELECT 1');
-	go_by('-f', "$dir/row.pgb");
+	go_by('-f', $row);
 }
-cmp_ok(versions(), '<', 3000, 'versions have been dropped');
+cmp_ok(versions($node, 1), '<', 3000, 'versions have been dropped');
 is($session->query("FETCH 1 FROM $_->[0]"), $_->[1], "cursor $_->[0] sees what it saw at first")
   foreach ([ 'b', $saw[1] ], [ 'a', $saw[0] ], [ 'c', $saw[2] ]);
 $session->query('COMMIT');
@@ -193,11 +178,11 @@ my $first = one($node, $look_at_row);
 my $answer;
 my $waiting = in_background("SELECT wait_and_look(), v FROM t WHERE id = 1", \$answer);
 wait_for_lock(1);
-go_by('-f', "$dir/row.pgb");
+go_by('-f', $row);
 my $second = one($node, $look_at_row);
 $locker->query('SELECT pg_advisory_unlock(1)');
 wait_for_lock(2);
-go_by('-f', "$dir/row.pgb");
+go_by('-f', $row);
 my $third = one($node, $look_at_row);
 $locker->query('SELECT pg_advisory_unlock(2)');
 $waiting->finish;
@@ -206,11 +191,11 @@ is($answer, "$second $third|$first\n", 'the snapshots of a query, of a cursor in
 # a snapshot that no query of its session has, given to another
 $session->query('BEGIN');
 $session->query("DECLARE c CURSOR FOR $look_at_row");
-go_by('-f', "$dir/row.pgb");
+go_by('-f', $row);
 $second = one($node, $look_at_row);
 $session->query(q{DO $$ DECLARE s text; BEGIN s := set_config('x.s', pg_export_snapshot(), false); END $$});
 my $exported = $session->query('SHOW x.s');
-go_by('-f', "$dir/row.pgb");
+go_by('-f', $row);
 my $importer = psql_session($node);
 $importer->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
 $importer->query("SET TRANSACTION SNAPSHOT '$exported'");
@@ -242,11 +227,11 @@ $first = one($node, $look_at_row);
 $waiting = in_background(q{SELECT (SELECT count(*) FROM pg_advisory_lock_shared(1)), v,
 	(SELECT count(*) FROM ts_stat('select to_tsvector(''simple'', one_snapshot())')) FROM t WHERE id = 1}, \$answer);
 wait_for_lock(1);
-go_by('-f', "$dir/row.pgb");
+go_by('-f', $row);
 $second = one($node, $look_at_row);
 $locker->query('SELECT pg_advisory_unlock(1)');
 wait_for_lock(2);
-go_by('-f', "$dir/row.pgb");
+go_by('-f', $row);
 $locker->query('SELECT pg_advisory_unlock(2)');
 $waiting->finish;
 is($answer, "1|$first|1\n", 'the query sees what there was when it began');
@@ -256,12 +241,12 @@ is(one($node, 'SELECT v FROM seen'), $second, '... the function in it what there
 $node->safe_psql('postgres', q{
 	CREATE TABLE s (id int, v text);
 	INSERT INTO s SELECT i, 'first' FROM generate_series(1, 200) i;});
-append_to_file("$dir/all.pgb", "UPDATE s SET v = 'v' || random();\n");
+my $all_rows = pgbench_script($node, 'all', "UPDATE s SET v = 'v' || random();\n");
 $session->query('BEGIN');
 $session->query('DECLARE c CURSOR FOR SELECT v FROM s');
 $node->safe_psql('postgres', "UPDATE s SET v = 'second'");
 is($session->query('FETCH 2 FROM c'), "first\nfirst", 'a scan has begun on a page with newer versions');
-go_by('-f', "$dir/all.pgb");
+go_by('-f', $all_rows);
 is($session->query('FETCH ALL FROM c'), join("\n", ('first') x 198), '... and goes on when their undo is gone');
 $session->query('COMMIT');
 check_clean($node, 'after that');
@@ -269,7 +254,7 @@ check_clean($node, 'after that');
 # ---- size
 
 my $size = q{pg_relation_size('inplace.undo_log')};
-append_to_file("$dir/hot.pgb", q{
+my $hot = pgbench_script($node, 'hot', q{
 \set a random(1, 8)
 UPDATE t SET v = repeat('z', :a) WHERE id = :a;
 });
@@ -283,7 +268,7 @@ sub growth
 	my $before = one($node, $look);
 	my $size_before = one($node, "SELECT $size");
 	$begin->();
-	end_pgbench(start_pgbench($node, '-c', 2, '-t', 60000, '-f', "$dir/hot.pgb"));
+	end_pgbench(start_pgbench($node, '-c', 2, '-t', 60000, '-f', $hot));
 	my $growth = one($node, "SELECT $size") - $size_before;
 	is($end->(), $before, "$what sees what there was");
 	note "undo has grown by $growth bytes with $what";

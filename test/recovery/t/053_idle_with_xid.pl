@@ -34,36 +34,18 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE other (id int PRIMARY KEY, n int);
 	INSERT INTO other SELECT i, 0 FROM generate_series(1, 100) i;});
 
-my $dir = $node->basedir;
-append_to_file("$dir/hot.pgb", q{
+my $hot = pgbench_script($node, 'hot', q{
 \set a random(1, 100)
 UPDATE t SET v = repeat('z', 1 + :a % 9) WHERE id = :a;
 });
-# n moves between few rows, so its sum is constant
-append_to_file("$dir/move.pgb", q{
-\set a random(1, 7)
-\set b random(:a + 1, 8)
-\set k random(1, 20)
-\set end random(1, 8)
-BEGIN;
-UPDATE t SET n = n - 1, k = CASE WHEN :end < 3 THEN :k ELSE k END WHERE id = :a;
-SAVEPOINT s;
-UPDATE t SET n = n + 1000, v = repeat('x', :k) WHERE id = :b;
-ROLLBACK TO s;
-UPDATE t SET n = n + 1 WHERE id = :b;
-\if :end = 8
-ROLLBACK;
-\else
-COMMIT;
-\endif
-});
-append_to_file("$dir/single.pgb", q{
+my $move = script_that_moves_n($node);
+my $single = pgbench_script($node, 'single', q{
 \set a random(1, 8)
 \set k random(1, 40)
 UPDATE t SET v = repeat('y', :k) WHERE id = :a;
 });
 # a statement that takes a while, with a snapshot of its own
-append_to_file("$dir/look.pgb", q{
+my $looking = pgbench_script($node, 'look', q{
 \set ms random(1, 400)
 SELECT 1 / (sum(n) = 10000)::int FROM t;
 SELECT (SELECT count(*) FROM pg_sleep(:ms / 1000.0)) AS slept, 1 / ((SELECT sum(n) FROM t) = 10000)::int;
@@ -71,12 +53,6 @@ SELECT (SELECT count(*) FROM pg_sleep(:ms / 1000.0)) AS slept, 1 / ((SELECT sum(
 
 my $look = q{SELECT string_agg(t::text, '|' ORDER BY id) FROM t};
 my $undo = q{pg_relation_size('inplace.undo_log')};
-
-sub versions
-{
-	my ($id) = @_;
-	return one($node, "SELECT count(*) FROM inplace.versions('t', (SELECT ctid FROM t WHERE id = $id))");
-}
 
 # ---- size
 
@@ -86,7 +62,7 @@ sub growth
 	undo_floor_reached($node, "before $what", 30);
 	my $idle = psql_session($node);
 	$idle->query_safe($_) foreach @$begin;
-	end_pgbench(start_pgbench($node, '-c', 2, '-t', 40000, '-f', "$dir/hot.pgb"));
+	end_pgbench(start_pgbench($node, '-c', 2, '-t', 40000, '-f', $hot));
 	my $size = one($node, "SELECT $undo");
 	is($idle->query_safe('SELECT sum(n) FROM t'), 10000, "$what: sees all");
 	$idle->query_safe($end);
@@ -133,7 +109,7 @@ my @kinds = (
 		$exporter->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
 		my $id = $exporter->query_safe('SELECT pg_export_snapshot()');
 		# others end, and see more
-		end_pgbench(start_pgbench($node, '-t', 20, '-f', "$dir/single.pgb"));
+		end_pgbench(start_pgbench($node, '-t', 20, '-f', $single));
 		hold('imported', $look, 'BEGIN ISOLATION LEVEL REPEATABLE READ', "SET TRANSACTION SNAPSHOT '$id'");
 		$exporter->query_safe('COMMIT');
 	},
@@ -156,17 +132,12 @@ sub forget
 	push @idle, $s;
 }
 
-sub burn
-{
-	$node->safe_psql('postgres', 'DO $$ BEGIN FOR i IN 1 .. 1500 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$');
-}
-
 forget(1);
 $node->safe_psql('postgres', q{BEGIN; UPDATE other SET n = 7 WHERE id = 50; UPDATE t SET v = 'prepared', n = n + 5 WHERE id = 50; PREPARE TRANSACTION 'p'});
-burn();
+use_up_xids($node);
 my $load = start_pgbench($node, '-c', 4, '-j', 2, '-T', 24, '--max-tries=20',
-	'-f', "$dir/move.pgb\@4", '-f', "$dir/single.pgb\@6");
-my $looks = start_pgbench($node, '-c', 3, '-T', 24, '-f', "$dir/look.pgb");
+	'-f', "$move\@4", '-f', "$single\@6");
+my $looks = start_pgbench($node, '-c', 3, '-T', 24, '-f', $looking);
 foreach my $round (1 .. 12)
 {
 	$kinds[ ($round <= @kinds) ? $round - 1 : int(rand(@kinds)) ]->();
@@ -198,17 +169,17 @@ my $other = psql_session($node);
 $other->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
 my $exported = $other->query_safe('SELECT pg_export_snapshot()');
 my $exported_saw = $other->query_safe($look);
-end_pgbench(start_pgbench($node, '-c', 2, '-t', 2000, '-f', "$dir/single.pgb"));
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 2000, '-f', $single));
 my $importer = psql_session($node);
 $importer->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', "SET TRANSACTION SNAPSHOT '$exported'");
 $other->quit;
-end_pgbench(start_pgbench($node, '-c', 2, '-t', 2000, '-f', "$dir/single.pgb"));
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 2000, '-f', $single));
 is($importer->query_safe($look), $exported_saw, 'an imported snapshot, alone, sees the same');
 $importer->quit;
 
 # now that only idle ones are left
-end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', "$dir/single.pgb")) for 1 .. 2;
-cmp_ok(versions(1), '<', 1000, 'versions have been dropped beside idle transactions and a prepared one');
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', $single)) for 1 .. 2;
+cmp_ok(versions($node, 1), '<', 1000, 'versions have been dropped beside idle transactions and a prepared one');
 check_clean($node, 'idle transactions');
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
 is(one($node, q{SELECT (SELECT n FROM other WHERE id = 50) || ' ' || n || ' ' || (v <> 'prepared') FROM t WHERE id = 50}), '0 100 true', 'the prepared transaction has been rolled back');
@@ -230,12 +201,12 @@ $standby->append_conf('postgresql.conf', "max_standby_streaming_delay = '100ms'\
 $standby->start;
 $node->wait_for_catchup($standby);
 forget(20);
-burn();
+use_up_xids($node);
 $node->wait_for_catchup($standby);
 my $there = psql_session($standby);
 $there->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
 my $saw = $there->query_safe($look);
-end_pgbench(start_pgbench($node, '-c', 2, '-t', 3000, '-f', "$dir/single.pgb"));
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 3000, '-f', $single));
 $node->wait_for_catchup($standby);
 is($there->query($look), $saw, 'a query on a standby that is connected is not in the way');
 
@@ -243,8 +214,8 @@ is($there->query($look), $saw, 'a query on a standby that is connected is not in
 $standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
 $standby->reload;
 poll_value($node, 'SELECT count(*) = 0 FROM pg_stat_replication', 30);
-end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', "$dir/single.pgb")) for 1 .. 2;
-cmp_ok(versions(1), '<', 1000, 'versions have been dropped while no standby was connected');
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', $single)) for 1 .. 2;
+cmp_ok(versions($node, 1), '<', 1000, 'versions have been dropped while no standby was connected');
 $standby->append_conf('postgresql.conf', q{primary_conninfo = '} . $node->connstr . qq{ application_name=standby'\n});
 $standby->reload;
 $node->wait_for_catchup($standby);
@@ -267,9 +238,9 @@ eval { $_->quit } foreach @idle;
 is(one($node, $look), $rows, 'after a crash: the rows are as they were');
 check_clean($node, 'after a crash');
 forget(20);
-burn();
-end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', "$dir/single.pgb")) for 1 .. 2;
-cmp_ok(versions(1), '<', 1000, 'versions have been dropped after a crash');
+use_up_xids($node);
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', $single)) for 1 .. 2;
+cmp_ok(versions($node, 1), '<', 1000, 'versions have been dropped after a crash');
 look_again('a crash');
 $_->query_safe('COMMIT'), $_->quit foreach @idle;
 @idle = ();
