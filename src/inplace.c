@@ -294,6 +294,15 @@ CallDatabaseStatement(UtilityArgs *u, Oid dboid, bool forget)
 	PG_END_TRY();
 }
 
+static bool
+IsUndo(Oid relid)
+{
+	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
+		if (OidIsValid(relid) && relid == UndoRelid((UndoKind) kind))
+			return true;
+	return false;
+}
+
 /*
  * The undo relations are found by name: they keep it, and their schema.
  */
@@ -301,8 +310,6 @@ static void
 RefuseRenameOfUndo(Node *stmt)
 {
 	RangeVar   *relation = NULL;
-	Oid			relid;
-
 	ObjectType	type;
 
 	if (IsA(stmt, RenameStmt))
@@ -323,26 +330,21 @@ RefuseRenameOfUndo(Node *stmt)
 	if (relation == NULL || !IsTransactionState())
 		return;
 
-	relid = RangeVarGetRelid(relation, NoLock, true);
-	if (!OidIsValid(relid))
-		return;
-	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
-		if (relid == UndoRelid((UndoKind) kind))
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("undo relation \"%s\" cannot be renamed or moved to another schema",
-							relation->relname),
-					 errhint("It belongs to extension inplace, which finds it by name.")));
+	if (IsUndo(RangeVarGetRelid(relation, NoLock, true)))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("undo relation \"%s\" cannot be renamed or moved to another schema",
+						relation->relname),
+				 errhint("It belongs to extension inplace, which finds it by name.")));
 }
 
 static bool
-IsVacuumFullDatabase(Node *stmt)
+IsVacuumFull(Node *stmt)
 {
 	VacuumStmt *vacstmt = (VacuumStmt *) stmt;
 	ListCell   *lc;
 
-	if (!IsA(stmt, VacuumStmt) || !vacstmt->is_vacuumcmd ||
-		vacstmt->rels != NIL)
+	if (!IsA(stmt, VacuumStmt) || !vacstmt->is_vacuumcmd)
 		return false;
 	foreach(lc, vacstmt->options)
 	{
@@ -362,15 +364,11 @@ IsVacuumFullDatabase(Node *stmt)
 static List *
 ListTablesToVacuum(void)
 {
-	Oid			undo_relids[UNDO_SHARED_KINDS];
 	MemoryContext oldcontext;
 	Relation	pg_class;
 	TableScanDesc scan;
 	HeapTuple	tuple;
 	List	   *result = NIL;
-
-	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
-		undo_relids[kind] = UndoRelid((UndoKind) kind);
 
 	pg_class = table_open(RelationRelationId, AccessShareLock);
 	scan = table_beginscan_catalog(pg_class, 0, NULL);
@@ -383,8 +381,7 @@ ListTablesToVacuum(void)
 			form->relkind != RELKIND_MATVIEW &&
 			form->relkind != RELKIND_PARTITIONED_TABLE)
 			continue;
-		if (form->oid == undo_relids[UNDO_LOGGED] ||
-			form->oid == undo_relids[UNDO_UNLOGGED])
+		if (IsUndo(form->oid))
 			continue;
 		result = lappend(result, makeVacuumRelation(NULL, form->oid, NIL));
 	}
@@ -394,16 +391,54 @@ ListTablesToVacuum(void)
 	return result;
 }
 
+/*
+ * Of the tables that VACUUM FULL names (vacuumdb names all), those that are not
+ * ours.
+ */
+static List *
+WithoutUndo(const List *named)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, named)
+	{
+		VacuumRelation *vrel = lfirst_node(VacuumRelation, lc);
+
+		if (vrel->relation == NULL ||
+			!IsUndo(RangeVarGetRelid(vrel->relation, NoLock, true)))
+			result = lappend(result, vrel);
+	}
+	return result;
+}
+
+/*
+ * Like any other VACUUM, VACUUM FULL passes over the undo relations without a
+ * word.
+ */
 static void
 CallVacuumFull(UtilityArgs *u)
 {
 	UtilityArgs changed = *u;
+	VacuumStmt *stmt;
 	MemoryContext oldcontext;
 
 	oldcontext = MemoryContextSwitchTo(PortalContext);
 	changed.pstmt = copyObject(u->pstmt);
+	stmt = (VacuumStmt *) changed.pstmt->utilityStmt;
+	if (stmt->rels == NIL)
+		stmt->rels = ListTablesToVacuum();
+	else
+	{
+		List	   *others = WithoutUndo(stmt->rels);
+
+		/* an empty list would be all tables */
+		if (others != NIL)
+			stmt->rels = others;
+		else
+			stmt->options = NIL;
+	}
 	MemoryContextSwitchTo(oldcontext);
-	((VacuumStmt *) changed.pstmt->utilityStmt)->rels = ListTablesToVacuum();
 	changed.readOnlyTree = false;
 	CallUtility(&changed);
 }
@@ -458,7 +493,7 @@ RunUtility(UtilityArgs *u)
 		CallConstraintsSet(u);
 	else if (OidIsValid(dboid = StatementDatabase(stmt, &forget)))
 		CallDatabaseStatement(u, dboid, forget);
-	else if (IsVacuumFullDatabase(stmt) && IsTransactionState() &&
+	else if (IsVacuumFull(stmt) && IsTransactionState() &&
 			 OidIsValid(UndoRelid(UNDO_LOGGED)))
 		CallVacuumFull(u);
 	else if (IsA(stmt, IndexStmt))

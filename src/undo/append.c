@@ -320,6 +320,9 @@ UndoSubXactCallback(SubXactEvent event, SubTransactionId mySubid,
 			UndoFlagOwned();
 		written_level = Min(written_level, level - 1);
 		prepared = NULL;
+		/* the undo relation may be one that was made since, and goes now */
+		for (int i = 0; i < UNDO_SHARED_KINDS; i++)
+			UndoUnpinPage(&writers[i]);
 	}
 }
 

@@ -282,9 +282,15 @@ undoam_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator,
 
 	InplaceRequirePreload();
 
-	/* only the extension's script makes them, and pg_upgrade in its stead */
+	/*
+	 * Only the extension's script makes them, and pg_upgrade in its stead.
+	 * (The name may be that of the new storage of REFRESH MATERIALIZED VIEW.)
+	 */
 	if (!creating_extension && !IsBinaryUpgrade)
-		undoam_refuse_command(rel, "CREATE TABLE");
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("undo of inplace tables cannot be created or rewritten by SQL statements"),
+				 errhint("It belongs to extension inplace.")));
 
 	/* the storage that the relation is born with, or another one? */
 	if (!RelFileLocatorEquals(RelLocator(rel), *newrlocator))

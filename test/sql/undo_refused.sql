@@ -26,16 +26,17 @@ TRUNCATE inplace.undo_log_unlogged;
 COPY inplace.undo_log_unlogged TO stdout;
 ALTER TABLE inplace.undo_log_unlogged SET ACCESS METHOD heap;
 ALTER TABLE inplace.undo_log_unlogged SET LOGGED;
-VACUUM FULL inplace.undo_log_unlogged;
 DROP MATERIALIZED VIEW inplace.undo_log;
 DROP TABLE inplace.undo_log;
 DROP TABLE inplace.undo_log_unlogged CASCADE;
-VACUUM FULL inplace.undo_log;
 CLUSTER inplace.undo_log;
 REINDEX TABLE inplace.undo_log;
 \set VERBOSITY default
 -- VACUUM and ANALYZE pass over them
 VACUUM inplace.undo_log;
+VACUUM FULL inplace.undo_log;
+VACUUM FULL inplace.undo_log_unlogged;
+VACUUM (FULL, ANALYZE) inplace.undo_log, inplace.undo_log_unlogged;
 VACUUM (FREEZE, ANALYZE) inplace.undo_log, inplace.undo_log_unlogged;
 ANALYZE inplace.undo_log;
 VACUUM;
