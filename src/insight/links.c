@@ -157,12 +157,16 @@ InsightCheckLinks(InsightLink **links, const InsightWalk *walk,
 		return problem;
 
 	rec = palloc(sizeof(UndoRecord));
-	while (UndoFetchRecord(walk->rel, ptr, walk->block, walk->off, &hdr, true,
-						   rec) &&
-		   rec->hdr.ur_type == UNDO_LINK)
+	for (int i = 0;
+		 UndoFetchRecord(walk->rel, ptr, walk->block, walk->off, &hdr, true,
+						 rec) &&
+		 rec->hdr.ur_type == UNDO_LINK; i++)
 	{
 		InsightLink *link = make_link(walk, rec, ptr, &problem);
 
+		if (!problem && i > UNDO_LINK_MAX_LEVEL)
+			problem = psprintf("link %s is behind too many links",
+							   InsightUndoText(ptr));
 		if (problem)
 			break;
 		if (link)

@@ -115,6 +115,7 @@ inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,
 	walk->rel = rel;
 	walk->blk = blk;
 	walk->off = off;
+	memset(&walk->guard, 0, sizeof(walk->guard));
 	walk->cur = 0;
 	walk->tuple = (InplaceTupleHeader) walk->space[0].data;
 	walk->len = len;
@@ -140,6 +141,7 @@ inplace_walk_back(ChainWalk *walk, TransactionId horizon)
 			return false;
 
 		ptr = HdrGetUndo(tup);
+		UndoWalkCheck(&walk->guard, walk->rel, ptr, walk->blk, walk->off);
 		if (!UndoPtrIsValid(ptr) ||
 			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
 			return false;

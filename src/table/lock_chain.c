@@ -34,12 +34,16 @@
  * which false is returned if there is none.
  */
 static bool
-version_before(Relation rel, ItemPointer tid, InplaceTupleHeader hdr)
+version_before(Relation rel, ItemPointer tid, InplaceTupleHeader hdr,
+			   UndoWalkGuard *guard)
 {
 	UndoRecord	rec;
 
 	do
 	{
+		UndoWalkCheck(guard, rel, HdrGetUndo(hdr),
+					  ItemPointerGetBlockNumber(tid),
+					  ItemPointerGetOffsetNumber(tid));
 		if (!HdrHasUndo(hdr) ||
 			!UndoFetch(rel, HdrGetUndo(hdr), ItemPointerGetBlockNumber(tid),
 					   ItemPointerGetOffsetNumber(tid), hdr, true, &rec))
@@ -68,6 +72,7 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 {
 	InplaceTupleHeaderData hdr = *tup;
 	ItemPointerData tid = target->tid;
+	UndoWalkGuard guard = {0};
 
 	if (target->newest)
 		return false;
@@ -75,7 +80,7 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 	{
 		InplaceTupleHeaderData newer = hdr;
 
-		if (!version_before(rel, &tid, &hdr))
+		if (!version_before(rel, &tid, &hdr, &guard))
 			return false;
 		if (is_version_meant(target, &hdr))
 			return (newer.t_infomask & IP_MOVED_PARTITION) == 0 &&
@@ -139,6 +144,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 			  TransactionId *xwait, ItemPointer next)
 {
 	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
 	TransactionId changer = InvalidTransactionId;
 
 	ItemPointerSetInvalid(next);
@@ -146,7 +152,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 	{
 		InplaceTupleHeaderData newer = hdr;
 		XidStatus	status = inplace_xid_status(&newer, InvalidBuffer);
-		bool		first = !version_before(rel, tid, &hdr);
+		bool		first = !version_before(rel, tid, &hdr, &guard);
 
 		if (status == XID_CURRENT)
 			return CHAIN_FREE;
@@ -201,6 +207,7 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 		ChainVerdict verdict = CHAIN_FREE;
 		ItemPointerData next;
 
+		CHECK_FOR_INTERRUPTS();
 		ItemPointerSetInvalid(&next);
 		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
 			verdict = conflict_here(rel, PageGetTupleAt(BufferGetPage(buffer), off),
@@ -235,6 +242,7 @@ inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
 		Buffer		vmbuffer = InvalidBuffer;
 		bool		more = false;
 
+		CHECK_FOR_INTERRUPTS();
 		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
 		page = BufferGetPage(buffer);
 		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))

@@ -159,12 +159,16 @@ inplace_moved_to(Relation rel, InplaceTupleHeader tup, ItemPointer from,
 				 ItemPointer to)
 {
 	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 	BlockNumber blk;
 	OffsetNumber off;
 
 	for (;;)
 	{
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+					  ItemPointerGetBlockNumber(from),
+					  ItemPointerGetOffsetNumber(from));
 		if (!HdrHasUndo(&hdr) ||
 			!UndoFetch(rel, HdrGetUndo(&hdr), ItemPointerGetBlockNumber(from),
 					   ItemPointerGetOffsetNumber(from), &hdr, true, &rec))
@@ -319,6 +323,7 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 							const RowTarget *target)
 {
 	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 
 	for (;;)
@@ -332,6 +337,9 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 		/* to the version before, past the record of a lock */
 		do
 		{
+			UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+						  ItemPointerGetBlockNumber(&target->tid),
+						  ItemPointerGetOffsetNumber(&target->tid));
 			if (!HdrHasUndo(&hdr) ||
 				!UndoFetch(rel, HdrGetUndo(&hdr),
 						   ItemPointerGetBlockNumber(&target->tid),
@@ -360,6 +368,7 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 				LockTupleMode mode)
 {
 	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 
 	if (target->newest)
@@ -368,6 +377,9 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 	{
 		XidStatus	status;
 
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+					  ItemPointerGetBlockNumber(&target->tid),
+					  ItemPointerGetOffsetNumber(&target->tid));
 		if (!HdrHasUndo(&hdr) ||
 			!UndoFetch(rel, HdrGetUndo(&hdr),
 					   ItemPointerGetBlockNumber(&target->tid),
@@ -403,6 +415,7 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
 	CommandId	newest = cid;
 	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 
 	if (target->newest)
@@ -416,6 +429,7 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		{
 			if (!HdrHasUndo(&hdr))
 				return cid;
+			UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr), blk, off);
 			UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
 			hdr = rec.old;
 		} while (rec.hdr.ur_type == UNDO_LOCK);

@@ -222,6 +222,7 @@ typedef struct ChainWalk
 	InplaceTupleHeader tuple;
 	Size		len;
 	UndoRecordType change;		/* what the last step undid */
+	UndoWalkGuard guard;
 	int			cur;			/* the area in use */
 	union
 	{

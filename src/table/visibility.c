@@ -86,6 +86,7 @@ inplace_change_cid(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 				   OffsetNumber off)
 {
 	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 
 	for (;;)
@@ -96,6 +97,7 @@ inplace_change_cid(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 			return FirstCommandId;
 		if ((hdr.t_infomask & IP_FRESH) && !(hdr.t_infomask & IP_LOCK_INDIRECT))
 			return HdrGetUndo32(&hdr);
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr), blk, off);
 		UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
 		if (rec.hdr.ur_type != UNDO_LOCK)
 			return rec.hdr.ur_cid;

@@ -69,7 +69,7 @@ typedef struct UndoRecordHeader
 	OffsetNumber ur_off;
 } pg_attribute_packed() UndoRecordHeader;
 
-#define SizeOfUndoRecordHeader	sizeof(UndoRecordHeader)	/* 30 */
+#define SizeOfUndoRecordHeader	sizeof(UndoRecordHeader)	/* 26 */
 
 /*
  * Who replaced the old version, and in which command, if that is not who made

@@ -65,6 +65,7 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 					const InplaceTupleHeaderData *tup, PageSurvey *survey)
 {
 	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
 	UndoRecord *rec;
 
 	if (!HdrHasUndo(&hdr))
@@ -73,6 +74,7 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 	rec = palloc(sizeof(UndoRecord));
 	while (HdrHasUndo(&hdr))
 	{
+		UndoWalkCheck(&guard, vac->rel, HdrGetUndo(&hdr), survey->blk, off);
 		UndoFetch(vac->rel, HdrGetUndo(&hdr), survey->blk, off, &hdr, false,
 				  rec);
 		if (rec->hdr.ur_type == UNDO_LOCK)
