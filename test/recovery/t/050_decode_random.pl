@@ -233,6 +233,22 @@ sub decoded
 	return $out;
 }
 
+# Two-phase: what a slot says of a transaction that has been rolled back by the time it is
+# decoded ends where the decoder next reads a catalog after having come by an entry of the
+# top-level transaction itself, which other databases' DDL adds to.  So only that such a
+# transaction was prepared and rolled back is to be the same of both.
+sub without_rolled_back
+{
+	my ($out) = @_;
+	my %gone = map { $_ => 1 } $out =~ /^ROLLBACK PREPARED \S+ (\d+)$/mg;
+	my $in = 0;
+	return join "\n", grep {
+		$in = $1 if /^BEGIN (\d+)$/;
+		$in = 0 if /^(?:PREPARE TRANSACTION|COMMIT) /;
+		!$in || !$gone{$in} || /^BEGIN /
+	} split /\n/, $out;
+}
+
 # pgoutput's messages without positions, times and OIDs.  It tells again what a
 # relation is like after any invalidation: those that say nothing new do not count.
 sub published
@@ -383,7 +399,7 @@ sub all_slots
 	my ($when) = @_;
 	my @opt = ('skip-empty-xacts', 1);
 	compare("$when, test_decoding", sub { decoded($_[0], 'td', @opt) });
-	compare("$when, two-phase", sub { decoded($_[0], 'two', @opt, 'include-timestamp', 0) });
+	compare("$when, two-phase", sub { without_rolled_back(decoded($_[0], 'two', @opt, 'include-timestamp', 0)) });
 	compare("$when, pgoutput", sub { published($_[0], 'whole') });
 	compare("$when, pgoutput with filters", sub { published($_[0], 'parts') });
 }
