@@ -400,6 +400,38 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 }
 
 /*
+ * The row was deleted.  Had the version meant been replaced by another before?
+ * Then heap's callers are told of that.  (FOR KEY SHARE goes on to the delete
+ * if the keys are the same.)
+ */
+static bool
+updated_before_delete(Relation rel, InplaceTupleHeader tup,
+					  const RowTarget *target, LockTupleMode mode)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoRecord	rec;
+
+	if (target->newest)
+		return false;
+	do
+	{
+		if (!HdrHasUndo(&hdr) ||
+			!UndoFetch(rel, HdrGetUndo(&hdr),
+					   ItemPointerGetBlockNumber(&target->tid),
+					   ItemPointerGetOffsetNumber(&target->tid), &hdr, true,
+					   &rec))
+			return false;
+		hdr = rec.old;
+	} while (rec.hdr.ur_type == UNDO_LOCK);
+
+	return !inplace_is_target(target, &hdr,
+							  inplace_xid_status(&hdr, InvalidBuffer),
+							  InvalidCommandId) &&
+		!(mode == LockTupleKeyShare &&
+		  target_below_nonkey_changes(rel, &hdr, target));
+}
+
+/*
  * We have changed the row since the caller's command began, with its newest
  * version by command cid.  The command that replaced the version the caller
  * means is the first of these: it may be the caller's own, and the others those
@@ -546,8 +578,10 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 					return TM_Ok;
 				}
 				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
-				return (tup->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) ?
-					TM_Updated : TM_Deleted;
+				if ((tup->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) != 0 ||
+					updated_before_delete(rel, tup, target, mode))
+					return TM_Updated;
+				return TM_Deleted;
 			}
 			break;
 
