@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import sys
+import traceback
 from typing import Any
 
 import psycopg2
@@ -19,14 +21,15 @@ from .workloads import WORKLOADS
 
 
 def _positive(value: str) -> int:
-    n = int(value)
-    if n < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return n
+    if not value.isdecimal() or int(value) < 1:
+        raise argparse.ArgumentTypeError(f"not a number from 1 on: '{value}'")
+    return int(value)
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="bench/run", add_help=False)
+    # Nothing but whole names: a part of --private would have settings of any server changed.
+    p = argparse.ArgumentParser(prog="bench/run", add_help=False, allow_abbrev=False,
+                                usage="bench/run [WORKLOAD ...] [options]; see bench/run --help and --list")
     p.add_argument("workloads", nargs="*")
     p.add_argument("--against", default="heap")
     p.add_argument("--scale", type=_positive)
@@ -37,14 +40,32 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--report")
     p.add_argument("--quick", action="store_true")
     p.add_argument("--list", action="store_true")
-    p.add_argument("--dsn", required=True)
+    p.add_argument("--dsn", default="")
     p.add_argument("--bindir")
     p.add_argument("--private", action="store_true")
     p.add_argument("--i-know", action="store_true")
     p.add_argument("--keep", action="store_true")
+    # To look at the arguments only.
+    p.add_argument("--check-only", action="store_true")
     # For the test: rows for each of scale.
     p.add_argument("--unit", type=_positive, default=100000, help=argparse.SUPPRESS)
     return p
+
+
+def writable(p: argparse.ArgumentParser, json_path: str | None, report: str | None) -> None:
+    """They are written at the end: a bad path must show now."""
+    for path, directory in ((json_path, os.path.dirname(json_path or "") or "."),
+                            (report and os.path.join(report, "report.html"), report)):
+        if not path:
+            continue
+        try:
+            os.makedirs(directory, exist_ok=True)
+            if os.path.isdir(path):
+                raise IsADirectoryError(f"'{path}' is a directory")
+            if not os.access(path if os.path.exists(path) else directory, os.W_OK):
+                raise PermissionError(f"no permission to write '{path}'")
+        except OSError as e:
+            p.error(str(e))
 
 
 def listing() -> str:
@@ -64,20 +85,22 @@ def main() -> int:
         return 0
     p = parser()
     a = p.parse_args()
-    names = a.workloads or list(WORKLOADS)
+    names = list(dict.fromkeys(a.workloads)) or list(WORKLOADS)
     for n in names:
         if n not in WORKLOADS:
             p.error(f"no workload '{n}'; there are: {' '.join(WORKLOADS)}")
     if a.against == "inplace":
         p.error("--against another method than inplace")
-    params = Params(a.scale or (2 if a.quick else 10), a.seconds or (3 if a.quick else 20), a.clients,
+    params = Params(a.scale or (2 if a.quick else 10), a.seconds or (2 if a.quick else 20), a.clients,
                     a.unit)
     rounds = a.rounds or (2 if a.quick else 5)
-    for path in filter(None, (a.json, a.report)):
-        # They are written at the end: a bad path must show now.
-        os.makedirs(path if path == a.report else os.path.dirname(path) or ".", exist_ok=True)
+    writable(p, a.json, a.report)
+    if a.check_only:
+        return 0
+    if not a.bindir and shutil.which("pgbench") is None:
+        p.error("no pgbench in the PATH")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    server = Server(a.dsn, a.bindir, a.private, a.i_know)
+    server = Server(a.dsn, a.bindir, a.private, a.i_know, a.keep)
     try:
         document = {"format": 1, "facts": server.facts(), "against": a.against,
                     "params": {"scale": params.scale, "seconds": params.seconds,
@@ -93,6 +116,10 @@ def main() -> int:
     except psycopg2.OperationalError as e:
         say(f"bench/run: {str(e).strip()}")
         return 1
+    except (psycopg2.Error, RuntimeError) as e:
+        traceback.print_exc()
+        say(f"bench/run: {str(e).strip()}")
+        return 3
     except KeyboardInterrupt:
         return 130
     finally:

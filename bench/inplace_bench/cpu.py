@@ -37,15 +37,22 @@ class Cpu:
         """None if the server is on another machine."""
         if self.postmaster is None:
             return None
+        # A child that ends while the others are looked at would be counted twice, or not at all.
+        for _ in range(100):
+            before = self._ended()
+            running = self._running()
+            if self._ended() == before:
+                break
+        return (before + running) / TICKS
+
+    def _ended(self) -> int:
+        return sum(map(int, (_stat(self.postmaster) or ["0"] * 15)[13:15]))
+
+    def _running(self) -> int:
+        """Ticks of the postmaster and of its children that have not been waited for."""
         total = 0
         for entry in os.listdir("/proc"):
-            if not entry.isdigit():
-                continue
-            stat = _stat(int(entry))
-            if stat is None:
-                continue
-            if int(entry) == self.postmaster:
-                total += sum(map(int, stat[11:15]))
-            elif int(stat[1]) == self.postmaster:
+            stat = _stat(int(entry)) if entry.isdigit() else None
+            if stat and (int(entry) == self.postmaster or int(stat[1]) == self.postmaster):
                 total += sum(map(int, stat[11:13]))
-        return total / TICKS
+        return total

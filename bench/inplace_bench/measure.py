@@ -53,27 +53,28 @@ def measuring(db: Database, interval: float = 1.0) -> Iterator[Measured]:
     wal.prepare(db)
     version = db.server.version_num()
     cpus = cpu.Cpu(db)
-    db.run("CHECKPOINT")
-    # (Statistics of sessions that have ended just now are there after a moment.)
-    time.sleep(0.1)
-    start = wal.position(db)
-    read, written = buffers.counts(db, version)
-    used = cpus.seconds()
-    measured.sampler = Sampler(db, interval)
-    try:
-        yield measured
-    finally:
-        measured.sampler.stop()
-    m = measured.metrics
-    if used is not None:
-        m["cpu"] = cpus.seconds() - used
-    time.sleep(0.1)
-    read2, written2 = buffers.counts(db, version)
-    m["pages_read"], m["pages_written"] = read2 - read, written2 - written
-    log = wal.between(db, start, wal.position(db))
-    for name in ("total", "records", "images"):
-        if name in log:
-            m[f"wal_{name}"] = log[name]
+    with wal.kept(db):
+        db.run("CHECKPOINT")
+        # (Statistics of sessions that have ended just now are there after a moment.)
+        time.sleep(0.1)
+        start = wal.position(db)
+        read, written = buffers.counts(db, version)
+        used = cpus.seconds()
+        measured.sampler = Sampler(db, interval)
+        try:
+            yield measured
+        finally:
+            measured.sampler.stop()
+        m = measured.metrics
+        if used is not None:
+            m["cpu"] = cpus.seconds() - used
+        time.sleep(0.1)
+        read2, written2 = buffers.counts(db, version)
+        m["pages_read"], m["pages_written"] = read2 - read, written2 - written
+        log = wal.between(db, start, wal.position(db))
+        for name in ("total", "records", "images"):
+            if name in log:
+                m[f"wal_{name}"] = log[name]
     measured.detail["wal"] = log
     measured.finish()
 

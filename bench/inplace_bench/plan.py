@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Iterator
 
-from .model import Params, Workload
+from .model import Params, Variant, Workload
 from .results import summarize
 from .server import Refused, Server, say
 
@@ -37,9 +37,15 @@ def rounds_of(w: Workload, rounds: int) -> int:
     return min(rounds, w.max_rounds or rounds)
 
 
+def database_of(v: Variant) -> str:
+    return PREFIX + v.name.replace(" ", "_").replace(",", "")
+
+
 def run_all(server: Server, workloads: list[Workload], against: str, p: Params,
             rounds: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """(workload name, result), as they come."""
+    for name in {database_of(v) for w in workloads for v in w.variants([against, "inplace"], server)}:
+        server.may_drop(name)   # and not when half of it is done
     clock = Clock(sum(guess(w, p) * rounds_of(w, rounds) * 2 for w in workloads))
     for w in workloads:
         if w.private_only and not server.private:
@@ -58,12 +64,12 @@ def _one(server: Server, w: Workload, against: str, p: Params, rounds: int,
     variants = w.variants([against, "inplace"], server)
     got: dict[str, list[dict]] = {v.name: [] for v in variants}
     databases: dict[str, Any] = {}
+    server.drop_made()
     for i in range(rounds):
         # Which goes first alternates.
         for v in variants if i % 2 == 0 else reversed(variants):
-            name = PREFIX + v.name.replace(" ", "_").replace(",", "")
             if w.fresh or v.name not in databases:
-                databases[v.name] = server.database(name, v.method, v.settings)
+                databases[v.name] = server.database(database_of(v), v.method, v.settings)
                 w.setup(databases[v.name], p)
             db = databases[v.name]
             measured = w.run(db, p)
@@ -75,8 +81,8 @@ def _one(server: Server, w: Workload, against: str, p: Params, rounds: int,
             what = (f"{m['tps']:.0f} TPS" if "tps" in m else
                     f"{m['seconds']:.3f} s" if "seconds" in m else "done")
             say(f"{w.name}, round {i + 1} of {rounds}, {v.name}: {what}; {clock.left()}")
-    for v in variants:
-        server.drop(PREFIX + v.name.replace(" ", "_").replace(",", ""))
+    if not server.keep:
+        server.drop_made()
     result = summarize(w, against, variants, got)
     if not result["answers_equal"]:
         raise Refused(f"{w.name}: the answers differ: "

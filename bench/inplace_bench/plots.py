@@ -7,6 +7,9 @@ import io
 from typing import Any
 
 import matplotlib
+
+from .model import METRICS
+
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
@@ -46,8 +49,38 @@ def overview(document: dict[str, Any]) -> str:
     return _svg(fig)
 
 
+def of_rounds(result: dict[str, Any]) -> list[str]:
+    """Every round: times, latencies and WAL, a dot each; a plot for each unit."""
+    groups = []
+    for unit, what in (("s", "seconds"), ("ms", "milliseconds"), ("B", "bytes of WAL")):
+        rows = [s for s in result["summary"] if s["unit"] == unit and s["metric"] != "cpu"]
+        # What a workload measures itself would vanish beside the sums.
+        rows = [s for s in rows if s["metric"] not in METRICS] or rows if unit == "B" else rows
+        if rows:
+            groups.append((what, rows))
+    got = []
+    for what, rows in groups:
+        fig, ax = plt.subplots(figsize=(9, 0.3 * len(rows) * max(2, len(result["variants"])) + 1.2))
+        for i, v in enumerate(result["variants"]):
+            # The sides beside each other: points that are equal must both be seen.
+            shift = 0.5 * (i + 0.5) / len(result["variants"]) - 0.25
+            points = [(r["metrics"][s["metric"]], y + shift) for y, s in enumerate(rows)
+                      for r in result["rounds"][v] if s["metric"] in r["metrics"]]
+            ax.plot([x for x, _ in points], [y for _, y in points], linestyle="", color=COLOURS[i % 4],
+                    marker=MARKERS[i % 4], label=v)
+        labels = [s["label"] for s in rows]
+        for i, label in enumerate(labels):
+            if label.startswith("... "):
+                labels[i] = f"{labels[i - 1].split(' in ')[0]} {label[4:]}" if i else label[4:]
+        ax.set_yticks(range(len(rows)), labels)
+        ax.set(xlabel=what, xlim=(0, None), ylim=(len(rows) - 0.5, -0.5))
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        got.append(_svg(fig))
+    return got
+
+
 def of_workload(result: dict[str, Any]) -> list[str]:
-    """The last round: the rate, and the sizes, over time."""
+    """The last round: the rate, and the sizes, over time.  Then what all rounds gave."""
     got = []
     last = {v: result["rounds"][v][-1]["series"] for v in result["variants"]}
     if any(len(s.get("tps", [])) > 1 for s in last.values()):
@@ -70,4 +103,4 @@ def of_workload(result: dict[str, Any]) -> list[str]:
             axes[k].set(xlabel="seconds", title=f"{what} pages", ylim=(0, None))
         axes[0].legend(frameon=False)
         got.append(_svg(fig))
-    return got
+    return got + of_rounds(result)

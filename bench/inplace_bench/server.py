@@ -98,8 +98,9 @@ class Database:
 
 
 class Server:
-    def __init__(self, dsn: str, bindir: str | None, private: bool, i_know: bool):
+    def __init__(self, dsn: str, bindir: str | None, private: bool, i_know: bool, keep: bool):
         self.dsn = dsn
+        self.keep = keep            # the databases of the last workload stay
         self.bindir = bindir
         self.private = private      # may its settings be changed?
         self.i_know = i_know
@@ -142,15 +143,18 @@ class Server:
         if not db.value(exists, method):
             raise Refused(f"extension '{method}' has no table access method of its name")
 
-    def drop(self, name: str) -> None:
+    def may_drop(self, name: str) -> bool:
+        """Is there such a database?  An error if it is not ours."""
         row = self.maintenance.row(
             "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = %s", name)
-        if row is None:
-            return
-        if row[0] != MARK and not self.i_know:
+        if row is not None and row[0] != MARK and not self.i_know:
             raise Refused(f"database '{name}' exists and was not made by bench/run;"
                           " --i-know drops it all the same")
-        self.maintenance.run(f'DROP DATABASE "{name}" WITH (FORCE)')
+        return row is not None
+
+    def drop(self, name: str) -> None:
+        if self.may_drop(name):
+            self.maintenance.run(f'DROP DATABASE "{name}" WITH (FORCE)')
         self.made.discard(name)
 
     def drop_made(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from contextlib import contextmanager
+from typing import Any, Iterator
 
 import psycopg2
 
@@ -29,6 +31,23 @@ def prepare(db: Database) -> bool:
     if available:
         db.run("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
     return bool(available)
+
+
+@contextmanager
+def kept(db: Database) -> Iterator[None]:
+    """Meanwhile checkpoints remove no WAL (where slots are to be had), so that it can be looked into.
+    The slot is gone with its session, whatever happens, and holds nothing but WAL."""
+    conn = db.connect()
+    try:
+        with conn.cursor() as cur:
+            try:
+                cur.execute("SELECT pg_create_physical_replication_slot(%s, true, true)",
+                            (f"inplace_bench_{os.getpid()}",))
+            except psycopg2.Error:
+                pass
+        yield
+    finally:
+        conn.close()
 
 
 def between(db: Database, start: int, end: int) -> dict[str, Any]:

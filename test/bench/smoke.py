@@ -77,8 +77,10 @@ def main() -> None:
         report("facts", bool(facts["server"] and facts["settings"]["synchronous_commit"] and facts["machine"]["cpu"]))
         with open(f"{tmp}/report.html", encoding="utf-8") as f:
             page = f.read()
-        report("report", page.count("<svg") > len(names) / 2
-               and not re.search(r"(src|href)\s*=\s*[\"']?https?:", page))
+        report("report: nothing from elsewhere", not re.search(r"(src|href)\s*=\s*[\"']?https?:", page))
+        sections = re.findall(r'<h2 id="([^"]*)">(.*?)(?=<h2|$)', page, re.S)
+        plain = [n for n, text in sections if "<svg" not in text]
+        report("report: plots of each workload", [n for n, _ in sections] == names and not plain, str(plain))
     report("databases are dropped", not databases(conn), str(databases(conn)))
     with conn.cursor() as cur:
         cur.execute("CREATE DATABASE inplace_bench_heap")
@@ -86,7 +88,22 @@ def main() -> None:
     report("a database of others is refused",
            done.returncode == 1 and "--i-know" in done.stdout and databases(conn) == ["inplace_bench_heap"], done.stdout)
     with conn.cursor() as cur:
-        cur.execute("DROP DATABASE inplace_bench_heap")
+        cur.execute("ALTER DATABASE inplace_bench_heap RENAME TO inplace_bench_inplace")
+    done = bench("seqscan", "--scale", "1", "--rounds", "1")
+    report("... before anything has run", done.returncode == 1 and "round 1" not in done.stdout, done.stdout)
+    with conn.cursor() as cur:
+        cur.execute("DROP DATABASE inplace_bench_inplace")
+    kept = bench("copy", "seqscan", "--scale", "1", "--unit", "1000", "--rounds", "1", "--keep")
+    report("--keep", databases(conn) == ["inplace_bench_heap", "inplace_bench_inplace"], kept.stdout)
+    bench("copy", "--scale", "1", "--unit", "1000", "--rounds", "1")
+    report("... and what was kept is dropped by the next", not databases(conn), str(databases(conn)))
+    # A part of --private would let it change any server's settings.
+    for wrong in (["--priv"], ["--seconds", "x"], ["--scale", "0"], ["nosuch"], ["--json", "/proc/no/such"],
+                  ["--against", "inplace"], ["--check-only", "--report", "/dev/null"]):
+        done = bench(*wrong)
+        report(f"refused: {' '.join(wrong)}", done.returncode == 2 and "round" not in done.stdout, done.stdout)
+    done = bench("seqscan", "--against", "nosuch", "--rounds", "1")
+    report("refused: --against nosuch", done.returncode == 1 and "'nosuch'" in done.stdout and not databases(conn), done.stdout)
 
 
 if __name__ == "__main__":
