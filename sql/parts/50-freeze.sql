@@ -54,6 +54,12 @@ WHERE c.relkind IN ('r', 'm');
 
 COMMENT ON VIEW inplace.stat_freeze IS
 'adaptive freezing: how long pages of each table stay unchanged';
+COMMENT ON COLUMN inplace.stat_freeze.relid IS
+'OID of the table';
+COMMENT ON COLUMN inplace.stat_freeze.schemaname IS
+'schema of the table';
+COMMENT ON COLUMN inplace.stat_freeze.relname IS
+'name of the table';
 COMMENT ON COLUMN inplace.stat_freeze.all_visible_sets IS
 'times that VACUUM set a page all-visible';
 COMMENT ON COLUMN inplace.stat_freeze.all_visible_unsets IS

@@ -80,6 +80,9 @@ REVOKE ALL ON ins FROM inplace_reader;
 DROP ROLE inplace_reader;
 -- everything has a comment
 SELECT p.proname FROM pg_proc p WHERE pronamespace = 'inplace'::regnamespace AND obj_description(p.oid, 'pg_proc') IS NULL AND prokind = 'f';
-SELECT relname FROM pg_class WHERE relnamespace = 'inplace'::regnamespace AND relkind IN ('r', 'v') AND obj_description(oid, 'pg_class') IS NULL;
+SELECT relname FROM pg_class WHERE relnamespace = 'inplace'::regnamespace AND relkind IN ('r', 'm', 'v') AND obj_description(oid, 'pg_class') IS NULL;
+SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+  WHERE relnamespace = 'inplace'::regnamespace AND relkind = 'v' AND col_description(c.oid, attnum) IS NULL;
+SELECT amname FROM pg_am WHERE amname LIKE 'inplace%' AND obj_description(oid, 'pg_am') IS NULL;
 
 SELECT * FROM check_all();
