@@ -16,7 +16,8 @@ use Time::HiRes qw(usleep time);
 our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   contents poll_value undo_floor_reached start_pgbench end_pgbench
   pgbench_script script_that_moves_n use_up_xids versions
-  overwrite_file psql_session crash_and_restart sqlstate_of);
+  overwrite_file psql_session crash_and_restart sqlstate_of
+  heap_beside_inplace same_as_heap);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
 # (text for postgresql.conf), extra (for initdb), install_path (another server's).
@@ -305,6 +306,38 @@ sub sqlstate_of
 	my ($rc, $out, $err) = $node->psql($db // 'postgres', "\\set VERBOSITY verbose\n$sql",
 		extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
 	return $rc == 0 ? '' : $err;
+}
+
+# Makes databases heap and inplace, with the extensions, whose tables are of that method.
+sub heap_beside_inplace
+{
+	my ($node, @extensions) = @_;
+	foreach my $am (qw(heap inplace))
+	{
+		one($node, "CREATE DATABASE $am");
+		one($node, "CREATE EXTENSION $_", $am) foreach 'inplace', @extensions;
+		one($node, "ALTER DATABASE $am SET default_table_access_method = $am; ALTER DATABASE $am SET client_min_messages = notice");
+	}
+}
+
+# What statements print, and their errors, must be the same in both.  Rows without an order
+# may come in any.
+sub same_as_heap
+{
+	my ($node, $what, $sql) = @_;
+	my %out;
+	foreach my $am (qw(heap inplace))
+	{
+		# errors do not end it, and are part of what is compared
+		my ($rc, $out, $err) = $node->psql($am, $sql, extra_params => [ '-v', 'ON_ERROR_STOP=0' ]);
+		$err =~ s/^psql:<stdin>:\d+: //mg;
+		$err =~ s/^(HINT|CONTEXT):  .*\n?//mg;
+		$out{$am} = join("\n", sort(split /\n/, $out)) . "\n-- stderr\n$err";
+	}
+	is($out{inplace}, $out{heap}, $what);
+	cmp_ok(length($out{heap}), '>', 20, "$what: there is something to compare");
+	unlike($out{heap}, qr/syntax error|does not exist|ERROR:  (relation|type|function) .* already exists/, "$what: nothing misspelt");
+	note $out{heap};
 }
 
 1;

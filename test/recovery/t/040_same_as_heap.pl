@@ -18,12 +18,7 @@ inplace.default_index_method = 'btree'
 });
 $node->start;
 my @methods = qw(heap inplace);
-foreach my $am (@methods)
-{
-	one($node, "CREATE DATABASE $am");
-	one($node, 'CREATE EXTENSION inplace; CREATE EXTENSION btree_gist', $am);
-	one($node, "ALTER DATABASE $am SET default_table_access_method = $am; ALTER DATABASE $am SET client_min_messages = notice");
-}
+heap_beside_inplace($node, 'btree_gist');
 one($node, 'CREATE ROLE alice; CREATE ROLE bob; CREATE ROLE carol');
 
 my %holder;
@@ -33,27 +28,7 @@ foreach my $am (@methods)
 	$holder{$am}->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class');
 }
 
-# Statements, what they print and their errors, on both.  Rows without an order may
-# come in any.
-sub same
-{
-	my ($what, $sql) = @_;
-	my %out;
-	foreach my $am (@methods)
-	{
-		# errors do not end it, and are part of what is compared
-		my ($rc, $out, $err) = $node->psql($am, $sql, extra_params => [ '-v', 'ON_ERROR_STOP=0' ]);
-		$err =~ s/^psql:<stdin>:\d+: //mg;
-		$err =~ s/^(HINT|CONTEXT):  .*\n?//mg;
-		$out{$am} = join("\n", sort(split /\n/, $out)) . "\n-- stderr\n$err";
-	}
-	is($out{inplace}, $out{heap}, $what);
-	cmp_ok(length($out{heap}), '>', 20, "$what: there is something to compare");
-	unlike($out{heap}, qr/syntax error|does not exist/, "$what: nothing misspelt");
-	note $out{heap};
-}
-
-same('merge', q{
+same_as_heap($node, 'merge', q{
 CREATE TABLE m (id int PRIMARY KEY, v int, w text);
 CREATE TABLE s (id int, v int);
 INSERT INTO m SELECT g, g, 'w' FROM generate_series(1, 20) g;
@@ -63,14 +38,14 @@ SELECT * FROM m ORDER BY id;
 MERGE INTO m USING (SELECT 1 AS id UNION ALL SELECT 1) s ON m.id = s.id WHEN MATCHED THEN UPDATE SET v = 0;
 SELECT * FROM m WHERE id = 1;
 });
-same('merge, of 17', q{
+same_as_heap($node, 'merge, of 17', q{
 MERGE INTO m USING s ON m.id = s.id WHEN MATCHED THEN UPDATE SET v = m.v + 1 WHEN NOT MATCHED BY SOURCE AND m.id < 3 THEN DELETE WHEN NOT MATCHED BY TARGET THEN INSERT VALUES (s.id, s.v, 'merged') RETURNING merge_action(), m.*, s.v;
 WITH c AS (MERGE INTO m USING s ON m.id = s.id WHEN MATCHED THEN UPDATE SET w = 'cte' RETURNING merge_action() AS a, m.id) SELECT a, count(*) FROM c GROUP BY a;
 CREATE VIEW mv AS SELECT id, v FROM m WHERE v < 1000;
 MERGE INTO mv USING s ON mv.id = s.id WHEN MATCHED THEN UPDATE SET v = mv.v * 2 RETURNING merge_action(), mv.*;
 SELECT * FROM m ORDER BY id;
 }) if $major >= 17;
-same('returning old and new', q{
+same_as_heap($node, 'returning old and new', q{
 INSERT INTO m VALUES (100, 1, 'a'), (101, 2, 'b') RETURNING old.id, new.id;
 UPDATE m SET v = v + 1 WHERE id >= 100 RETURNING old.v, new.v, old.*, new.*;
 INSERT INTO m VALUES (100, 7, 'c') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING old.v, new.v;
@@ -78,7 +53,7 @@ UPDATE m SET id = id + 100 WHERE id >= 100 RETURNING old.id, new.id;
 DELETE FROM m WHERE id >= 200 RETURNING WITH (OLD AS o, NEW AS n) o.id, n.id;
 }) if $major >= 18;
 
-same('generated columns', q{
+same_as_heap($node, 'generated columns', q{
 CREATE TABLE g (id int PRIMARY KEY, a int, b int GENERATED ALWAYS AS (a * 2) STORED, CHECK (b < 1000));
 CREATE INDEX g_b ON g (b);
 INSERT INTO g (id, a) SELECT g, g FROM generate_series(1, 50) g;
@@ -92,7 +67,7 @@ SELECT * FROM g WHERE b = 22;
 ALTER TABLE g ALTER COLUMN b DROP EXPRESSION;
 UPDATE g SET b = -1, a = 3 WHERE id = 5 RETURNING *;
 });
-same('virtual generated columns', q{
+same_as_heap($node, 'virtual generated columns', q{
 CREATE TABLE gv (id int PRIMARY KEY, a int, b int GENERATED ALWAYS AS (a * 2) VIRTUAL, c int, CHECK (b < 1000), d text NOT NULL);
 INSERT INTO gv (id, a, c, d) SELECT g, g, g, 'd' FROM generate_series(1, 50) g;
 UPDATE gv SET a = a + 1, c = c - 1 WHERE id % 2 = 0 RETURNING old.b, new.b;
@@ -108,7 +83,7 @@ UPDATE gv_part SET id = 12 WHERE id = 1 RETURNING *;
 SELECT tableoid::regclass, * FROM gv_part ORDER BY id;
 COPY gv TO STDOUT;
 }) if $major >= 18;
-same('temporal keys', q{
+same_as_heap($node, 'temporal keys', q{
 CREATE TABLE tp (id int, valid daterange, v int, CONSTRAINT tp_pk PRIMARY KEY (id, valid WITHOUT OVERLAPS));
 CREATE TABLE tc (id int, valid daterange, pid int, CONSTRAINT tc_pk PRIMARY KEY (id, valid WITHOUT OVERLAPS), CONSTRAINT tc_fk FOREIGN KEY (pid, PERIOD valid) REFERENCES tp (id, PERIOD valid));
 INSERT INTO tp VALUES (1, '[2020-01-01,2021-01-01)', 1), (1, '[2021-01-01,2022-01-01)', 2), (2, '[2020-01-01,2020-06-01)', 3);
@@ -126,7 +101,7 @@ DELETE FROM tp WHERE v = 12 RETURNING *;
 SELECT * FROM tp ORDER BY id, valid;
 }) if $major >= 18;
 
-same('privileges', q{
+same_as_heap($node, 'privileges', q{
 CREATE TABLE p (id int PRIMARY KEY, open text, hidden text);
 INSERT INTO p VALUES (1, 'o1', 'h1'), (2, 'o2', 'h2');
 GRANT SELECT (id, open), UPDATE (open), INSERT (id, open) ON p TO alice;
@@ -159,7 +134,7 @@ TRUNCATE p;
 RESET ROLE;
 SELECT count(*) FROM p;
 });
-same('row level security', q{
+same_as_heap($node, 'row level security', q{
 CREATE TABLE r (id int PRIMARY KEY, owner name, v int);
 INSERT INTO r SELECT g, (ARRAY['alice', 'bob'])[g % 2 + 1], g FROM generate_series(1, 10) g;
 ALTER TABLE r ENABLE ROW LEVEL SECURITY;
@@ -185,7 +160,7 @@ RESET ROLE;
 SELECT * FROM r ORDER BY id;
 });
 
-same('copy', q{
+same_as_heap($node, 'copy', q{
 CREATE TABLE c (id int PRIMARY KEY, v int NOT NULL, w text);
 BEGIN;
 TRUNCATE c;
@@ -232,7 +207,7 @@ COPY (SELECT * FROM cp ORDER BY id) TO STDOUT;
 COPY cp TO STDOUT;
 COPY cp2 TO STDOUT;
 });
-same('copy, errors passed over', q{
+same_as_heap($node, 'copy, errors passed over', q{
 COPY c FROM STDIN (ON_ERROR ignore);
 8	x	f
 9	9	g
@@ -248,7 +223,7 @@ SELECT * FROM c ORDER BY id;
 
 # What is planned, also in parallel: a line for each query.  (But for some whose
 # plans cost nearly the same, so that the table's size, which is smaller, decides.)
-same('plans', q{
+same_as_heap($node, 'plans', q{
 DROP TABLE g;
 CREATE TABLE f (id int PRIMARY KEY, a int, b int, c text, d date, e numeric, arr int[], j jsonb);
 INSERT INTO f SELECT g, g % 100, g % 7, 'c' || g % 500, date '2020-01-01' + g % 365, g / 7.0, ARRAY[g % 10, g % 20], jsonb_build_object('k', g % 50) FROM generate_series(1, 20000) g;
@@ -359,7 +334,7 @@ SELECT plan_of(q) FROM q WHERE q !~ 'e>100 and|j @>';
 });
 
 # Referential actions under audit triggers, nested and deferred.
-same('referential actions', q{
+same_as_heap($node, 'referential actions', q{
 CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	RAISE NOTICE '% % % % -> %', tg_name, tg_op, tg_table_name, CASE WHEN tg_op <> 'INSERT' THEN old::text END, CASE WHEN tg_op <> 'DELETE' THEN new::text END;
 	RETURN CASE WHEN tg_op = 'DELETE' THEN old ELSE new END;
@@ -416,7 +391,7 @@ if ($major >= 16)
 }
 
 # Row filters, column lists, user_catalog_table.
-same('publications', q{
+same_as_heap($node, 'publications', q{
 CREATE TABLE pub (id int PRIMARY KEY, a int, secret text);
 CREATE PUBLICATION pub_some FOR TABLE pub (id, a) WHERE (id > 10);
 CREATE TABLE cat (id int PRIMARY KEY, v text) WITH (user_catalog_table = true);
