@@ -36,6 +36,13 @@ typedef Oid RelFileNumber;
 #define RelidByRelfilenumber(spc, num) RelidByRelfilenode(spc, num)
 #endif
 
+/* what a failed ReadBuffer has begun, that its resource owner does not end */
+#if PG_VERSION_NUM >= 160000
+#define AbortFailedRead()	((void) 0)
+#else
+#define AbortFailedRead()	AbortBufferIO()
+#endif
+
 /* the local xid of a process's transaction */
 #if PG_VERSION_NUM >= 170000
 #define ProcLxid(proc)		((proc)->vxid.lxid)

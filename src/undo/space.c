@@ -590,9 +590,7 @@ UndoReadBuffer(Relation rel, UndoPtr ptr, bool missing_ok)
 		return UndoReadIfInUse(kind, undorel, block);
 
 	/* a standby has no map */
-	if (block >= smgrnblocks(RelationGetSmgr(undorel), MAIN_FORKNUM))
-		return InvalidBuffer;
-	return ReadBuffer(undorel, block);
+	return UndoReadOnStandby(undorel, block);
 }
 
 /*

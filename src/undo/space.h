@@ -155,6 +155,9 @@ extern void UndoCheckMetaPage(Relation undorel);
 extern bool UndoLimitAllows(uint32 n);
 extern void UndoReportLimit(UndoSpace *sp);
 
+/* standby.c */
+extern Buffer UndoReadOnStandby(Relation undorel, BlockNumber block);
+
 /* temp.c */
 extern void UndoTempPrepare(Relation rel, Size len, UndoInsert *ui);
 extern void UndoTempAppended(UndoInsert *ui);
