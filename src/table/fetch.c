@@ -141,10 +141,10 @@ inplace_walk_back(ChainWalk *walk, TransactionId horizon)
 			return false;
 
 		ptr = HdrGetUndo(tup);
-		UndoWalkCheck(&walk->guard, walk->rel, ptr, walk->blk, walk->off);
 		if (!UndoPtrIsValid(ptr) ||
 			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
 			return false;
+		UndoWalkCheck(&walk->guard, walk->rel, ptr, walk->blk, walk->off);
 
 		walk->change = (UndoRecordType) rec->hdr.ur_type;
 		if (walk->change != UNDO_UPDATE)

@@ -41,13 +41,13 @@ version_before(Relation rel, ItemPointer tid, InplaceTupleHeader hdr,
 
 	do
 	{
-		UndoWalkCheck(guard, rel, HdrGetUndo(hdr),
-					  ItemPointerGetBlockNumber(tid),
-					  ItemPointerGetOffsetNumber(tid));
 		if (!HdrHasUndo(hdr) ||
 			!UndoFetch(rel, HdrGetUndo(hdr), ItemPointerGetBlockNumber(tid),
 					   ItemPointerGetOffsetNumber(tid), hdr, true, &rec))
 			return false;
+		UndoWalkCheck(guard, rel, HdrGetUndo(hdr),
+					  ItemPointerGetBlockNumber(tid),
+					  ItemPointerGetOffsetNumber(tid));
 		*hdr = rec.old;
 	} while (rec.hdr.ur_type == UNDO_LOCK);
 	return true;

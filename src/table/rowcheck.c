@@ -166,13 +166,13 @@ inplace_moved_to(Relation rel, InplaceTupleHeader tup, ItemPointer from,
 
 	for (;;)
 	{
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
-					  ItemPointerGetBlockNumber(from),
-					  ItemPointerGetOffsetNumber(from));
 		if (!HdrHasUndo(&hdr) ||
 			!UndoFetch(rel, HdrGetUndo(&hdr), ItemPointerGetBlockNumber(from),
 					   ItemPointerGetOffsetNumber(from), &hdr, true, &rec))
 			return false;
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+					  ItemPointerGetBlockNumber(from),
+					  ItemPointerGetOffsetNumber(from));
 		if (rec.hdr.ur_type != UNDO_LOCK)
 			break;
 		hdr = rec.old;
@@ -337,15 +337,15 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 		/* to the version before, past the record of a lock */
 		do
 		{
-			UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
-						  ItemPointerGetBlockNumber(&target->tid),
-						  ItemPointerGetOffsetNumber(&target->tid));
 			if (!HdrHasUndo(&hdr) ||
 				!UndoFetch(rel, HdrGetUndo(&hdr),
 						   ItemPointerGetBlockNumber(&target->tid),
 						   ItemPointerGetOffsetNumber(&target->tid), &hdr,
 						   status == XID_COMMITTED, &rec))
 				return false;
+			UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+						  ItemPointerGetBlockNumber(&target->tid),
+						  ItemPointerGetOffsetNumber(&target->tid));
 			hdr = rec.old;
 		} while (rec.hdr.ur_type == UNDO_LOCK);
 
@@ -377,15 +377,15 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 	{
 		XidStatus	status;
 
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
-					  ItemPointerGetBlockNumber(&target->tid),
-					  ItemPointerGetOffsetNumber(&target->tid));
 		if (!HdrHasUndo(&hdr) ||
 			!UndoFetch(rel, HdrGetUndo(&hdr),
 					   ItemPointerGetBlockNumber(&target->tid),
 					   ItemPointerGetOffsetNumber(&target->tid), &hdr, false,
 					   &rec))
 			return false;
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+					  ItemPointerGetBlockNumber(&target->tid),
+					  ItemPointerGetOffsetNumber(&target->tid));
 		hdr = rec.old;
 		if (rec.hdr.ur_type == UNDO_LOCK)
 			continue;
@@ -461,8 +461,8 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		{
 			if (!HdrHasUndo(&hdr))
 				return cid;
-			UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr), blk, off);
 			UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
+			UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr), blk, off);
 			hdr = rec.old;
 		} while (rec.hdr.ur_type == UNDO_LOCK);
 		status = inplace_xid_status(&hdr, InvalidBuffer);

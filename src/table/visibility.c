@@ -97,8 +97,8 @@ inplace_change_cid(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 			return FirstCommandId;
 		if ((hdr.t_infomask & IP_FRESH) && !(hdr.t_infomask & IP_LOCK_INDIRECT))
 			return HdrGetUndo32(&hdr);
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr), blk, off);
 		UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr), blk, off);
 		if (rec.hdr.ur_type != UNDO_LOCK)
 			return rec.hdr.ur_cid;
 		hdr = rec.old;
@@ -225,10 +225,10 @@ walk_back(VersionWalk *w, bool missing_ok, Snapshot snapshot)
 	{
 		if (!HdrHasUndo(&w->hdr) && !(w->hdr.t_infomask & IP_LOCK_INDIRECT))
 			return false;
-		UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(&w->hdr), w->blk, w->off);
 		if (!UndoFetchRecord(w->rel, HdrGetUndo(&w->hdr), w->blk, w->off,
 							 &w->hdr, missing_ok, &w->rec))
 			return false;
+		UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(&w->hdr), w->blk, w->off);
 		if (w->rec.hdr.ur_type == UNDO_LINK)
 		{
 			if (snapshot && walk_link(w, snapshot))

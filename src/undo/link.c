@@ -165,9 +165,11 @@ fetch(LinkWalk *w, const InplaceTupleHeaderData *hdr)
 {
 	if (!HdrHasUndo(hdr) || (hdr->t_infomask & IP_FROZEN))
 		return false;
+	if (!UndoFetchRecord(w->rel, HdrGetUndo(hdr), w->block, w->off, hdr, true,
+						 &w->rec))
+		return false;
 	UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(hdr), w->block, w->off);
-	return UndoFetchRecord(w->rel, HdrGetUndo(hdr), w->block, w->off, hdr, true,
-						   &w->rec);
+	return true;
 }
 
 /*

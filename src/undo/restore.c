@@ -206,8 +206,8 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 			changed = true;
 			break;
 		}
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&rc.base), blk, off);
 		UndoFetch(rel, HdrGetUndo(&rc.base), blk, off, &rc.base, false, rec);
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&rc.base), blk, off);
 		if (!restore_version(rel, buffer, off, &rc, rec))
 			break;
 		changed = true;

@@ -158,9 +158,11 @@ typedef struct SqueezeWalk
 static bool
 fetch(SqueezeWalk *w, const InplaceTupleHeaderData *hdr)
 {
+	if (!UndoFetchRecord(w->rel, HdrGetUndo(hdr), w->block, w->off, hdr, true,
+						 &w->rec))
+		return false;
 	UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(hdr), w->block, w->off);
-	return UndoFetchRecord(w->rel, HdrGetUndo(hdr), w->block, w->off, hdr, true,
-						   &w->rec);
+	return true;
 }
 
 /*

@@ -229,8 +229,10 @@ UndoGetLink(const UndoRecord *rec, UndoLink *link, Size *delta_len)
 
 /*
  * Guard of a walk along undo pointers against damage that makes them a circle
- * (Brent's algorithm): call with each pointer; ereports at the latest after
- * twice round.
+ * (Brent's algorithm): call with each pointer that has led to a record; ereports
+ * at the latest after twice round.  Not before it has: the last one of a chain
+ * may be dangling, and what it points to may be the place, used again, where the
+ * chain began.
  */
 typedef struct UndoWalkGuard
 {

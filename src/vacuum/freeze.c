@@ -74,9 +74,9 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 	rec = palloc(sizeof(UndoRecord));
 	while (HdrHasUndo(&hdr))
 	{
-		UndoWalkCheck(&guard, vac->rel, HdrGetUndo(&hdr), survey->blk, off);
 		UndoFetch(vac->rel, HdrGetUndo(&hdr), survey->blk, off, &hdr, false,
 				  rec);
+		UndoWalkCheck(&guard, vac->rel, HdrGetUndo(&hdr), survey->blk, off);
 		if (rec->hdr.ur_type == UNDO_LOCK)
 		{
 			uint32		locker;
