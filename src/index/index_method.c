@@ -336,6 +336,7 @@ inplace_set_index_method(PG_FUNCTION_ARGS)
 	bool		changed = false;
 
 	InplaceRequirePreload();
+	PreventCommandIfReadOnly("inplace.set_index_method()");
 	am = get_index_am_oid(NameStr(*method), false);
 	if (am != BTREE_AM_OID && am != inplace_btree_am())
 		ereport(ERROR,

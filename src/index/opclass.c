@@ -530,6 +530,7 @@ inplace_mirror_opclasses(PG_FUNCTION_ARGS)
 	ListCell   *lc;
 	int			created = 0;
 
+	PreventCommandIfReadOnly("inplace.mirror_opclasses()");
 	if (!OidIsValid(am))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

@@ -156,6 +156,7 @@ inplace_set_freeze_options(PG_FUNCTION_ARGS)
 	Oid			relid;
 
 	InplaceRequirePreload();
+	PreventCommandIfReadOnly("inplace.set_freeze_options()");
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),

@@ -198,6 +198,21 @@ GRANT CREATE ON SCHEMA cv TO regress_inplace_convert;
 SET ROLE regress_inplace_convert;
 SELECT inplace.convert('cv.own');
 RESET ROLE;
+-- nothing is changed in a read-only transaction
+SET inplace.default_index_method = btree;
+CREATE TABLE cv.ro (a int) USING inplace;
+CREATE INDEX ro_a ON cv.ro (a);
+RESET inplace.default_index_method;
+BEGIN READ ONLY;
+SELECT inplace.convert('cv.ro');
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT inplace.set_index_method('cv.ro_a', 'inplace_btree');
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT inplace.mirror_opclasses();
+ROLLBACK;
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname = 'ro_a';
 
 SET client_min_messages = warning;
 DROP SCHEMA cv CASCADE;
