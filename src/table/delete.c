@@ -19,6 +19,7 @@
 #include "access/visibilitymap.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
+#include "table/lock_trace.h"
 #include "table/rowcheck.h"
 #include "undo/delta.h"
 #include "utils/relcache.h"
@@ -90,6 +91,7 @@ inplace_keep_lockers(Relation rel, BlockNumber blk, OffsetNumber off,
 	TransactionId locker;
 	bool		multi;
 	LockTupleMode mode;
+	LockTrace	trace;
 	Size		len;
 
 	/*
@@ -103,7 +105,8 @@ inplace_keep_lockers(Relation rel, BlockNumber blk, OffsetNumber off,
 	if (!inplace_compute_lockers(rc, InvalidTransactionId, LockTupleKeyShare,
 								 &locker, &multi, &mode))
 		return 0;
-	len = inplace_build_lock_undo(dst, rel, blk, off, hdr, locker);
+	inplace_trace_keep(rc, &trace);
+	len = inplace_build_lock_undo(dst, rel, blk, off, hdr, locker, &trace);
 	inplace_header_lock_indirect(hdr, ptr, multi, mode);
 	return len;
 }
@@ -294,7 +297,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	Page		page;
 	BlockNumber blk;
 	OffsetNumber off;
-	bool		have_tuple_lock = false;
+	RowQueue	queue = {0};
 	InplaceTupleHeader tup;
 	InplaceTupleHeader gone = NULL;
 	ItemPointerData read_version;
@@ -314,6 +317,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	TidClean(&target.tid, tid);
 	target.tag = TidTag(tid);
 	target.newest = false;
+	target.queued = false;
+	target.queued_old = false;
 	target.snapshot = snapshot;
 	blk = ItemPointerGetBlockNumber(&target.tid);
 	off = ItemPointerGetOffsetNumber(&target.tid);
@@ -349,8 +354,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		if (rc.retry)
 			continue;
-		inplace_row_wait(rel, &target.tid, &rc, LockTupleExclusive,
-						 LockWaitBlock, XLTW_Delete, &have_tuple_lock);
+		inplace_row_wait(rel, &target, &rc, LockTupleExclusive, LockWaitBlock,
+						 XLTW_Delete, &queue);
 	}
 
 	if (result == TM_Invisible)
@@ -367,8 +372,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		inplace_return_row_page(buffer, borrowed);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
-		inplace_row_wait_done(rel, &target.tid, LockTupleExclusive,
-							  have_tuple_lock);
+		inplace_row_wait_done(rel, LockTupleExclusive, &queue);
 		return result;
 	}
 
@@ -404,7 +408,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		pfree(lc.tuples);
 	bms_free(id_attrs);
 	inplace_return_row_page(buffer, borrowed);
-	inplace_row_wait_done(rel, &target.tid, LockTupleExclusive, have_tuple_lock);
+	inplace_row_wait_done(rel, LockTupleExclusive, &queue);
 	pgstat_count_heap_delete(rel);
 	return TM_Ok;
 }

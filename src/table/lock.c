@@ -103,11 +103,11 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	Buffer		vmbuffer = InvalidBuffer;
 	Page		page;
 	OffsetNumber off;
-	bool		have_tuple_lock = false;
-	ItemPointerData left;		/* where we still have a tuple lock, too */
-	bool		have_left_lock = false;
+	RowQueue	queue = {0};
+	RowQueue	left = {0};		/* where we still have a tuple lock, too */
 	bool		follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
 	bool		waited_for_successor = false;
+	bool		old_version = false;	/* ... or in the queue for it */
 	bool		chain_checked = false;
 	ItemPointerData moving;
 	bool		moves = false;
@@ -120,6 +120,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	TidClean(&target.tid, tid);
 	target.tag = TidTag(tid);
 	target.newest = means_newest(flags, slot) && target.tag == 0;
+	target.queued = false;
+	target.queued_old = false;
 	target.snapshot = snapshot;
 
 	xid = GetCurrentTransactionId();
@@ -152,26 +154,22 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				(rc.below_busy ||
 				 (rc.status == XID_IN_PROGRESS &&
 				  inplace_keys_outlive(rel, PageGetTupleAt(page, off), &target)));
-			waited_for_successor = rc.status == XID_IN_PROGRESS &&
-				!((rc.base.t_infomask & IP_DELETED) &&
-				  !(rc.base.t_infomask & IP_MOVED));
+			old_version = rc.old_version;
+			waited_for_successor = old_version ||
+				(rc.status == XID_IN_PROGRESS &&
+				 !((rc.base.t_infomask & IP_DELETED) &&
+				   !(rc.base.t_infomask & IP_MOVED)));
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			inplace_row_wait_done(rel, &left, mode, have_left_lock);
-			have_left_lock = false;
+			inplace_row_wait_done(rel, mode, &left);
 			if (beyond)
-			{
-				bool		no_queue = true;
-
-				done = inplace_row_wait(rel, &target.tid, &rc, mode,
-										LockWaitBlock, XLTW_LockUpdated,
-										&no_queue);
-			}
+				done = inplace_row_wait(rel, &target, &rc, mode, LockWaitBlock,
+										XLTW_LockUpdated, NULL);
 			else
-				done = inplace_row_wait(rel, &target.tid, &rc, mode, wait_policy,
-										XLTW_Lock, &have_tuple_lock);
+				done = inplace_row_wait(rel, &target, &rc, mode, wait_policy,
+										XLTW_Lock, &queue);
 			if (!done)
 			{
-				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+				inplace_row_wait_done(rel, mode, &queue);
 				ReleaseBuffer(buffer);
 				if (BufferIsValid(vmbuffer))
 					ReleaseBuffer(vmbuffer);
@@ -191,8 +189,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			/* look along the chain with no page locked, then begin again */
 			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			inplace_row_wait_done(rel, &left, mode, have_left_lock);
-			have_left_lock = false;
+			inplace_row_wait_done(rel, mode, &left);
 			verdict = inplace_chain_conflict(rel, moving, NULL, mode, &xwait);
 			if (verdict == CHAIN_GONE)
 			{
@@ -203,7 +200,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 					target.newest = true;
 					continue;
 				}
-				inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+				inplace_row_wait_done(rel, mode, &queue);
 				ReleaseBuffer(buffer);
 				if (BufferIsValid(vmbuffer))
 					ReleaseBuffer(vmbuffer);
@@ -218,18 +215,19 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 		if (result == TM_Updated && waited_for_successor && follow &&
 			!(flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) &&
-			wait_policy == LockWaitBlock &&
+			(wait_policy == LockWaitBlock || old_version) &&
 			!ItemPointerIndicatesMovedPartitions(&tmfd->ctid))
 		{
 			TransactionId xwait;
 
 			/*
 			 * This will fail; but see lock_chain.c.  Those who queue behind
-			 * us for the row may have another version of it in mind.
+			 * us for the row may have another version of it in mind, unless
+			 * it is the queue for the old one.
 			 */
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
-			have_tuple_lock = false;
+			if (!old_version)
+				inplace_row_wait_done(rel, mode, &queue);
 			if (inplace_chain_conflict(rel, target.tid, &target, mode,
 									   &xwait) == CHAIN_BUSY)
 				XactLockTableWait(xwait, rel, &target.tid, XLTW_LockUpdated);
@@ -256,15 +254,11 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				 * it there, unless it has to wait again.
 				 */
 				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-				inplace_row_wait_done(rel, &left, mode, have_left_lock);
-				have_left_lock = have_tuple_lock;
-				left = target.tid;
-				have_tuple_lock = false;
+				inplace_row_wait_done(rel, mode, &left);
+				left = queue;
+				queue.held = false;
 				if (!follow)
-				{
-					inplace_row_wait_done(rel, &left, mode, have_left_lock);
-					have_left_lock = false;
-				}
+					inplace_row_wait_done(rel, mode, &left);
 				buffer = ReleaseAndReadBuffer(buffer, rel,
 											  ItemPointerGetBlockNumber(&tmfd->ctid));
 				target.tid = tmfd->ctid;
@@ -273,6 +267,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 			target.tag = 0;
 			target.newest = true;
+			target.queued = false;
 			continue;
 		}
 		break;
@@ -313,8 +308,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				inplace_moved_to(rel, tup, &target.tid, &moving))
 				moves = true;
 			inplace_compute_lockers(&rc, xid, mode, &locker, &multi, &strongest);
-			inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, locker, multi,
-								 strongest);
+			inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, xid, locker,
+								 multi, strongest);
 		}
 	}
 	else if (off <= PageGetMaxOffsetNumber(page) &&
@@ -326,9 +321,9 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 		ReleaseBuffer(vmbuffer);
 
 	if (moves)
-		inplace_lock_where_it_moves(rel, moving, xid, mode);
+		inplace_lock_where_it_moves(rel, moving, xid, rc.replacer, mode);
 
-	inplace_row_wait_done(rel, &left, mode, have_left_lock);
-	inplace_row_wait_done(rel, &target.tid, mode, have_tuple_lock);
+	inplace_row_wait_done(rel, mode, &left);
+	inplace_row_wait_done(rel, mode, &queue);
 	return result;
 }

@@ -225,11 +225,12 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 /*
  * A row that is being moved by a transaction in progress, with no change of
  * key: whoever locks it FOR KEY SHARE locks the row where it goes too.
- * Follows the chain of moves to its end.
+ * Follows the chain of moves to its end.  replacer: of the version meant.
  */
 void
 inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
-							TransactionId xid, LockTupleMode mode)
+							TransactionId xid, TransactionId replacer,
+							LockTupleMode mode)
 {
 	for (;;)
 	{
@@ -263,10 +264,11 @@ inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
 				if ((tup->t_infomask & IP_MOVED) &&
 					!(tup->t_infomask & IP_KEYS_UPDATED))
 					more = inplace_moved_to(rel, tup, &tid, &next);
+				rc.replacer = replacer;
 				inplace_compute_lockers(&rc, xid, mode, &locker, &multi,
 										&strongest);
-				inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, locker,
-									 multi, strongest);
+				inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, xid,
+									 locker, multi, strongest);
 			}
 		}
 		UnlockReleaseBuffer(buffer);

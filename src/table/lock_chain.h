@@ -23,7 +23,9 @@ extern ChainVerdict inplace_chain_conflict(Relation rel, ItemPointerData tid,
 										   LockTupleMode mode,
 										   TransactionId *xwait);
 extern void inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
-										TransactionId xid, LockTupleMode mode);
+										TransactionId xid,
+										TransactionId replacer,
+										LockTupleMode mode);
 
 /* the row's page locked */
 extern bool inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,

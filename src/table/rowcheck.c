@@ -21,7 +21,9 @@
  *
  * Waiting
  *	  Nobody waits with a page locked.  Who has to wait takes the heavyweight
- *	  tuple lock first, so that waiters are served in turn.
+ *	  tuple lock first, so that waiters are served in turn.  Those who mean a
+ *	  version that has been replaced have a queue of their own: the TID with that
+ *	  version's tag.  Nobody waits for the one with the other locked.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,6 +32,7 @@
 #include "access/visibilitymap.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
+#include "table/lock_trace.h"
 #include "table/rowcheck.h"
 #include "utils/snapmgr.h"
 #include "vacuum/freeze_stats.h"
@@ -112,9 +115,13 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 	if (!HdrIsLocked(tup))
 		return false;
 
+	lockers->trace.before = false;
+	lockers->trace.undone = 0;
+	lockers->trace.nold = 0;
 	if (tup->t_infomask & IP_LOCK_DIRECT)
 	{
 		lockers->xid = HdrGetUndo32(tup);
+		lockers->trace.undone = tup->t_undo[4];
 		lockers->base.t_infomask |= IP_FRESH;
 		HdrSetUndo32(&lockers->base, 0);
 		return true;
@@ -124,6 +131,7 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 		rec.hdr.ur_type == UNDO_LOCK)
 	{
 		memcpy(&lockers->xid, rec.payload, sizeof(uint32));
+		inplace_trace_parse(&rec, &lockers->trace);
 		lockers->base = rec.old;
 		lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED | IP_HINT_BITS);
 		lockers->base.t_infomask |= hints | (tup->t_infomask & IP_FROZEN);
@@ -223,6 +231,23 @@ inplace_cut_older(Relation rel, InplaceTupleHeader base, XidStatus status,
 }
 
 /*
+ * Nobody holds a lock that conflicts with this share lock, but somebody did
+ * whom heap would still have in its multixact ("strongest" is the strongest of
+ * all members): then it queues, behind those who wait for others of the row's
+ * lockers.
+ */
+static inline bool
+queues_nevertheless(const RowCheck *rc, LockTupleMode mode,
+					LockTupleMode strongest)
+{
+	if (rc->lockers.trace.undone > 0)
+		strongest = Max(strongest,
+						(LockTupleMode) (rc->lockers.trace.undone - 1));
+	return mode == LockTupleShare ? strongest >= LockTupleNoKeyExclusive :
+		mode == LockTupleKeyShare && strongest == LockTupleExclusive;
+}
+
+/*
  * Find the lockers' conflict with "mode".  Sets wait_xid or wait_multi and
  * returns true if somebody else has to end first.
  */
@@ -231,9 +256,11 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 {
 	MultiXactMember *members;
 	int			nmembers;
+	LockTupleMode strongest = LockTupleKeyShare;
 	bool		conflict = false;
 
 	rc->own_lock = false;
+	rc->must_queue = false;
 	if (!rc->locked)
 		return false;
 
@@ -251,6 +278,8 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 			rc->wait_xid = rc->lockers.xid;
 			return true;
 		}
+		rc->must_queue = queues_nevertheless(rc, mode, strongest) &&
+			TransactionIdIsInProgress(rc->lockers.xid);
 		return false;
 	}
 
@@ -259,6 +288,7 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 	{
 		LockTupleMode m = inplace_member_mode(members[i].status);
 
+		strongest = Max(strongest, m);
 		if (TransactionIdIsCurrentTransactionId(members[i].xid))
 		{
 			if (!rc->own_lock || m > rc->own_mode)
@@ -273,6 +303,9 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 		pfree(members);
 	if (conflict)
 		rc->wait_multi = rc->lockers.xid;
+	else
+		rc->must_queue = queues_nevertheless(rc, mode, strongest) &&
+			MultiXactIdIsRunning(rc->lockers.xid, true);
 	return conflict;
 }
 
@@ -316,11 +349,11 @@ fill_tmfd(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
  * FOR KEY SHARE does not mind changes of the row that leave its keys alone, in
  * progress or committed since: it locks the version that is meant.  Is that
  * below such changes, at this TID?  (Of a row that was moved the caller looks
- * at where it went.)
+ * at where it went.)  Then *replacer is who made the first of them.
  */
 static bool
 target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
-							const RowTarget *target)
+							const RowTarget *target, TransactionId *replacer)
 {
 	InplaceTupleHeaderData hdr = *tup;
 	UndoWalkGuard guard = {0};
@@ -352,9 +385,43 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status == XID_COMMITTED &&
 			inplace_is_target(target, &hdr, status, InvalidCommandId))
+		{
+			*replacer = rec.replaced.xid;
 			return true;
+		}
 		if (status == XID_ABORTED)
 			return false;
+	}
+}
+
+TransactionId
+inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
+					const RowTarget *target)
+{
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	for (;;)
+	{
+		XidStatus	status;
+
+		do
+		{
+			if (!HdrHasUndo(hdr) ||
+				!UndoFetch(rel, HdrGetUndo(hdr),
+						   ItemPointerGetBlockNumber(&target->tid),
+						   ItemPointerGetOffsetNumber(&target->tid), hdr, true,
+						   &rec))
+				return InvalidTransactionId;
+			UndoWalkCheck(&guard, rel, HdrGetUndo(hdr),
+						  ItemPointerGetBlockNumber(&target->tid),
+						  ItemPointerGetOffsetNumber(&target->tid));
+			*hdr = rec.old;
+		} while (rec.hdr.ur_type == UNDO_LOCK);
+		status = inplace_xid_status(hdr, InvalidBuffer);
+		if (status == XID_COMMITTED &&
+			inplace_is_target(target, hdr, status, InvalidCommandId))
+			return rec.replaced.xid;
 	}
 }
 
@@ -370,6 +437,7 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 	InplaceTupleHeaderData hdr = *tup;
 	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
+	TransactionId replacer;
 
 	if (target->newest)
 		return false;
@@ -393,7 +461,7 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		if (status == XID_COMMITTED)
 			return !inplace_is_target(target, &hdr, status, InvalidCommandId) &&
 				!(mode == LockTupleKeyShare &&
-				  target_below_nonkey_changes(rel, &hdr, target));
+				  target_below_nonkey_changes(rel, &hdr, target, &replacer));
 		if (status != XID_IN_PROGRESS)
 			return false;
 	}
@@ -410,6 +478,7 @@ updated_before_delete(Relation rel, InplaceTupleHeader tup,
 {
 	InplaceTupleHeaderData hdr = *tup;
 	UndoRecord	rec;
+	TransactionId replacer;
 
 	if (target->newest)
 		return false;
@@ -428,7 +497,7 @@ updated_before_delete(Relation rel, InplaceTupleHeader tup,
 							  inplace_xid_status(&hdr, InvalidBuffer),
 							  InvalidCommandId) &&
 		!(mode == LockTupleKeyShare &&
-		  target_below_nonkey_changes(rel, &hdr, target));
+		  target_below_nonkey_changes(rel, &hdr, target, &replacer));
 }
 
 /*
@@ -492,6 +561,8 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	rc->wait_multi = InvalidMultiXactId;
 	rc->wait_locker = InvalidTransactionId;
 	rc->below_busy = false;
+	rc->replacer = InvalidTransactionId;
+	rc->old_version = false;
 	rc->own_lock = false;
 	rc->retry = false;
 	rc->cid = InvalidCommandId;
@@ -542,7 +613,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 			}
 			if (!inplace_lock_modes_conflict(mode, inplace_change_mode(tup)))
 			{
-				if (target_below_nonkey_changes(rel, tup, target))
+				if (target_below_nonkey_changes(rel, tup, target, &rc->replacer))
 				{
 					rc->below_busy = true;
 					if (lockers_conflict(rc, mode))
@@ -552,6 +623,8 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 			}
 			if (replaced_before(rel, tup, target, mode))
 			{
+				if (inplace_old_version_locked(rel, tup, target, mode, rc))
+					return TM_BeingModified;
 				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
 				tmfd->ctid = target->tid;
 				return TM_Updated;
@@ -572,11 +645,14 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 			{
 				if (mode == LockTupleKeyShare && !target->newest &&
 					(tup->t_infomask & IP_MOVED) &&
-					target_below_nonkey_changes(rel, tup, target))
+					target_below_nonkey_changes(rel, tup, target, &rc->replacer))
 				{
 					rc->below_busy = true;
 					return TM_Ok;
 				}
+				if ((tup->t_infomask & IP_MOVED) &&
+					inplace_old_version_locked(rel, tup, target, mode, rc))
+					return TM_BeingModified;
 				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
 				if ((tup->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) != 0 ||
 					updated_before_delete(rel, tup, target, mode))
@@ -592,16 +668,18 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	if (!inplace_is_target(target, tup, rc->status, rc->cid))
 	{
 		if (mode == LockTupleKeyShare && rc->status == XID_COMMITTED &&
-			target_below_nonkey_changes(rel, tup, target))
+			target_below_nonkey_changes(rel, tup, target, &rc->replacer))
 		{
 			rc->below_busy = true;
 			return lockers_conflict(rc, mode) ? TM_BeingModified : TM_Ok;
 		}
+		if (inplace_old_version_locked(rel, tup, target, mode, rc))
+			return TM_BeingModified;
 		fill_tmfd(rel, tup, target, rc->cid, tmfd);
 		return TM_Updated;
 	}
 
-	if (lockers_conflict(rc, mode))
+	if (lockers_conflict(rc, mode) || (rc->must_queue && !target->queued))
 		return TM_BeingModified;
 	return TM_Ok;
 }
@@ -630,28 +708,65 @@ wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
 	return true;
 }
 
-bool
-inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
-				 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
-				 bool *have_tuple_lock)
+/*
+ * Take a place in the queue.  Who has one in the other of the two already (the
+ * version meant has been replaced, or is not what will be locked any more) keeps
+ * it until he has the new one, if he gets that at once: those behind him, who go
+ * the same way, come after him.
+ */
+static bool
+join_queue(Relation rel, ItemPointer tid, LockTupleMode mode,
+		   LockWaitPolicy policy, RowQueue *queue)
 {
+	LOCKMODE	lockmode = inplace_row_lockmode[mode];
+	ItemPointerData before = queue->tid;
+	bool		left = queue->held;
+
+	if (queue->held && ItemPointerEquals(&queue->tid, tid))
+		return true;
+	queue->tid = *tid;
+	queue->held = TryLockTuple(rel, &queue->tid, lockmode);
+	if (left)
+		UnlockTuple(rel, &before, lockmode);
+	if (queue->held)
+		return true;
+	if (policy == LockWaitBlock)
+	{
+		LockTuple(rel, &queue->tid, lockmode);
+		queue->held = true;
+		return true;
+	}
+	if (policy == LockWaitError)
+		lock_not_available(rel);
+	return false;
+}
+
+bool
+inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
+				 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
+				 RowQueue *queue)
+{
+	ItemPointer tid = &target->tid;
+
 	/*
 	 * Who already holds a lock on the row, or has changed it, does not queue
 	 * behind those who wait for it: that would be a deadlock.  (In heap a
 	 * changed row has another TID, where nobody queues.)
 	 */
-	if (!*have_tuple_lock && !rc->own_lock && rc->status != XID_CURRENT)
+	if (queue != NULL && !rc->own_lock && rc->status != XID_CURRENT)
 	{
-		if (policy == LockWaitBlock)
-			LockTuple(rel, tid, inplace_row_lockmode[mode]);
-		else if (!TryLockTuple(rel, tid, inplace_row_lockmode[mode]))
-		{
-			if (policy == LockWaitError)
-				lock_not_available(rel);
+		ItemPointerData place = *tid;
+
+		if (rc->old_version)
+			TidSetTagged(&place, ItemPointerGetBlockNumber(tid),
+						 ItemPointerGetOffsetNumber(tid), rc->old_tag);
+		if (!join_queue(rel, &place, mode, policy, queue))
 			return false;
-		}
-		*have_tuple_lock = true;
 	}
+	if (rc->old_version)
+		target->queued_old = true;
+	else
+		target->queued = true;
 
 	if (TransactionIdIsValid(rc->wait_xid) &&
 		!wait_for_xid(rel, tid, rc->wait_xid, policy, oper))
@@ -684,11 +799,11 @@ inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
 }
 
 void
-inplace_row_wait_done(Relation rel, ItemPointer tid, LockTupleMode mode,
-					  bool have_tuple_lock)
+inplace_row_wait_done(Relation rel, LockTupleMode mode, RowQueue *queue)
 {
-	if (have_tuple_lock)
-		UnlockTuple(rel, tid, inplace_row_lockmode[mode]);
+	if (queue->held)
+		UnlockTuple(rel, &queue->tid, inplace_row_lockmode[mode]);
+	queue->held = false;
 }
 
 bool
@@ -741,29 +856,36 @@ inplace_header_lock_indirect(InplaceTupleHeader hdr, UndoPtr ptr, bool multi,
 
 void
 inplace_header_lock_direct(InplaceTupleHeader hdr, TransactionId locker,
-						   bool multi, LockTupleMode mode)
+						   bool multi, LockTupleMode mode, uint8 undone)
 {
 	hdr->t_infomask &= ~(IP_LOCK_BITS | IP_FRESH | IP_SPECULATIVE);
 	hdr->t_infomask |= IP_LOCK_DIRECT | (mode << IP_LOCK_MODE_SHIFT) |
 		(multi ? IP_LOCK_MULTI : 0);
 	HdrSetUndo32(hdr, locker);
+	hdr->t_undo[4] = undone;
 }
 
 Size
 inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 						OffsetNumber off, const InplaceTupleHeaderData *base,
-						TransactionId locker)
+						TransactionId locker, const LockTrace *trace)
 {
-	return UndoBuild(dst, UNDO_LOCK, GetCurrentTransactionIdIfAny(), 0,
+	char		payload[sizeof(uint32) + sizeof(trace->old)];
+	Size		len = trace->nold * sizeof(OldLocker);
+
+	memcpy(payload, &locker, sizeof(uint32));
+	memcpy(payload + sizeof(uint32), trace->old, len);
+	return UndoBuild(dst, UNDO_LOCK, GetCurrentTransactionIdIfAny(),
+					 inplace_trace_flags(trace),
 					 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
 					 blk, off, base, base, false,
-					 (char *) &locker, sizeof(uint32));
+					 payload, sizeof(uint32) + len);
 }
 
 void
 inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
-					 OffsetNumber off, const RowCheck *rc, TransactionId locker, bool multi,
-					 LockTupleMode mode)
+					 OffsetNumber off, const RowCheck *rc, TransactionId xid,
+					 TransactionId locker, bool multi, LockTupleMode mode)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
 	Page		page = BufferGetPage(buffer);
@@ -778,9 +900,10 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 
 	hdr.t_infomask |= tup->t_infomask & (IP_PADDED | IP_HINT_BITS);
 	if (inplace_nothing_older(rel, &base, rc->status))
-		inplace_header_lock_direct(&hdr, locker, multi, mode);
+		inplace_header_lock_direct(&hdr, locker, multi, mode, 0);
 	else
 	{
+		LockTrace	trace;
 		TransactionId newest = inplace_undo_newest(rc);
 
 		if (multi)
@@ -789,7 +912,9 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 			newest = ReadNextTransactionId();
 			TransactionIdRetreat(newest);
 		}
-		undo_len = inplace_build_lock_undo(undo, rel, blk, off, &base, locker);
+		inplace_trace_add(rc, xid, rc->replacer, &trace);
+		undo_len = inplace_build_lock_undo(undo, rel, blk, off, &base, locker,
+										   &trace);
 		UndoPrepare(rel, undo_len, newest, &ui);
 		inplace_header_lock_indirect(&hdr, ui.ptr, multi, mode);
 	}

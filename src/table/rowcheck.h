@@ -21,8 +21,20 @@ typedef struct RowTarget
 	ItemPointerData tid;		/* without tag */
 	int			tag;
 	bool		newest;
+	bool		queued;			/* has been in the queue for the row */
+	bool		queued_old;		/* ... for this version, since replaced */
 	Snapshot	snapshot;
 } RowTarget;
+
+/*
+ * The heavyweight lock on a row that who waits for it holds: of its newest
+ * version by the plain TID, of an older one by the TID with its tag.
+ */
+typedef struct RowQueue
+{
+	bool		held;
+	ItemPointerData tid;
+} RowQueue;
 
 typedef struct RowCheck
 {
@@ -33,7 +45,8 @@ typedef struct RowCheck
 	InplaceTupleHeaderData base;	/* the header without locks */
 	bool		below_busy;		/* KEY SHARE under changes of others that do
 								 * not matter to it: the version meant is an
-								 * older one */
+								 * older one, */
+	TransactionId replacer;		/* ... which this one replaced */
 	/* for TM_BeingModified: begin again at once, or whom to wait for */
 	bool		retry;
 	TransactionId wait_xid;
@@ -41,6 +54,10 @@ typedef struct RowCheck
 	MultiXactId wait_multi;
 	bool		own_lock;		/* we hold some lock on the row already */
 	LockTupleMode own_mode;		/* the strongest of ours */
+	bool		must_queue;		/* ... though nothing is in the way */
+	bool		old_version;	/* wait_xid is, if valid, about an older
+								 * version, as is the queue */
+	uint8		old_tag;
 } RowCheck;
 
 /*
@@ -53,12 +70,23 @@ extern TM_Result inplace_row_check(Relation rel, Buffer buffer,
 								   LockTupleMode mode, RowCheck *rc,
 								   TM_FailureData *tmfd);
 
-/* pages unlocked; returns false for LockWaitSkip if it would have to wait */
-extern bool inplace_row_wait(Relation rel, ItemPointer tid, const RowCheck *rc,
-							 LockTupleMode mode, LockWaitPolicy policy,
-							 XLTW_Oper oper, bool *have_tuple_lock);
-extern void inplace_row_wait_done(Relation rel, ItemPointer tid,
-								  LockTupleMode mode, bool have_tuple_lock);
+/*
+ * Pages unlocked; returns false for LockWaitSkip if it would have to wait.  With
+ * no queue (NULL) it waits without standing in one.
+ */
+extern bool inplace_row_wait(Relation rel, RowTarget *target,
+							 const RowCheck *rc, LockTupleMode mode,
+							 LockWaitPolicy policy, XLTW_Oper oper,
+							 RowQueue *queue);
+extern void inplace_row_wait_done(Relation rel, LockTupleMode mode,
+								  RowQueue *queue);
+
+/*
+ * From the newest version's header to that of the version meant; returns who
+ * replaced it, or invalid if it is not found.
+ */
+extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
+										 const RowTarget *target);
 
 /* strengths: of a multixact's member, of the change that made a version */
 extern bool inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
@@ -105,23 +133,27 @@ extern void inplace_header_lock_indirect(InplaceTupleHeader hdr, UndoPtr ptr,
 										 bool multi, LockTupleMode mode);
 extern void inplace_header_lock_direct(InplaceTupleHeader hdr,
 									   TransactionId locker, bool multi,
-									   LockTupleMode mode);
+									   LockTupleMode mode, uint8 undone);
 
 /* an UNDO_LOCK record in dst; returns its length */
 extern Size inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 									OffsetNumber off,
 									const InplaceTupleHeaderData *base,
-									TransactionId locker);
+									TransactionId locker,
+									const LockTrace *trace);
 
 #define UNDO_LOCK_RECORD_SIZE \
-	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + sizeof(uint32))
+	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + sizeof(uint32) + \
+	 MAX_OLD_LOCKERS * sizeof(OldLocker))
 
 /*
  * Record the lockers on the row's header, with WAL; the page is exclusively
- * locked, its visibility map page pinned if it is all-visible.
+ * locked, its visibility map page pinned if it is all-visible.  xid is who
+ * came, for rc->replacer.
  */
 extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
-								 OffsetNumber off, const RowCheck *rc, TransactionId locker,
+								 OffsetNumber off, const RowCheck *rc,
+								 TransactionId xid, TransactionId locker,
 								 bool multi, LockTupleMode mode);
 
 /* delete.c: what update and delete share */

@@ -219,6 +219,19 @@ extern CommandId inplace_change_cid(Relation rel, InplaceTupleHeader tup,
 /* ---------------- lock.c ---------------- */
 
 /*
+ * What is known of a row's lockers besides (lock_trace.c).
+ */
+typedef struct LockTrace
+{
+	bool		before;			/* those not in old[] have locked the version
+								 * before the newest, too */
+	uint8		undone;			/* 1 + LockTupleMode of a change that was
+								 * rolled back beside the lock, or 0 */
+	int			nold;
+	OldLocker	old[MAX_OLD_LOCKERS];
+} LockTrace;
+
+/*
  * The lockers of a row.  Fills xid (or multi) and returns true if the row
  * has lockers recorded that may still be alive.  base is the header
  * without its lock (for a new undo record on top).
@@ -228,6 +241,7 @@ typedef struct RowLockers
 	bool		multi;
 	TransactionId xid;			/* or MultiXactId */
 	LockTupleMode mode;			/* the strongest */
+	LockTrace	trace;
 	InplaceTupleHeaderData base;
 } RowLockers;
 

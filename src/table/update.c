@@ -134,6 +134,35 @@ find_changes(UpdateState *us, const Bitmapset *index_attrs,
 }
 
 /*
+ * The row's newest version is not the one meant, which is what the update was
+ * made from and decides how strong a lock it takes.
+ */
+static bool
+key_of_target_changed(UpdateState *us, const Bitmapset *key_attrs)
+{
+	Page		page = BufferGetPage(us->buffer);
+	RowVersion *version = RowVersionAlloc();
+	RowDiff    *diff = palloc(sizeof(RowDiff));
+	bool		changed = us->key_changed;
+	bool		found = false;
+
+	if (us->target.tag != 0)
+		found = inplace_fetch_tagged(us->rel, us->buffer, page, us->blk,
+									 us->off, us->target.tag, version);
+	else if (us->target.snapshot != InvalidSnapshot &&
+			 us->target.snapshot->snapshot_type == SNAPSHOT_MVCC)
+		found = inplace_fetch_version(us->rel, us->buffer, true, page, us->blk,
+									  us->off, us->target.snapshot, version);
+	if (found &&
+		inplace_diff_rows(RelationGetDescr(us->rel), version->tuple,
+						  version->len, us->newtup, us->newlen, diff))
+		changed = inplace_diff_overlaps(diff, key_attrs);
+	pfree(diff);
+	pfree(version);
+	return changed;
+}
+
+/*
  * Would the row's next tag be one that this transaction may have used on it
  * already, or that of the version which it has replaced first?  A trigger event
  * tells these apart by their tags.  If it made the version with the last tag but
@@ -593,7 +622,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 {
 	Relation	rel = us->rel;
 	TM_Result	result;
-	bool		have_tuple_lock = false;
+	RowQueue	queue = {0};
 	LockTupleMode tuple_lock_mode = LockTupleNoKeyExclusive;
 	Bitmapset  *index_attrs;
 	Bitmapset  *summary_attrs = NULL;
@@ -669,6 +698,17 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 
 		result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
 								   *lockmode, &us->rc, tmfd);
+		if ((result == TM_Updated ||
+			 (result == TM_BeingModified && !us->rc.retry &&
+			  (us->rc.status == XID_IN_PROGRESS || us->rc.old_version))) &&
+			(!needs_toast || oldcopy) &&
+			key_of_target_changed(us, key_attrs) != us->key_changed)
+		{
+			us->key_changed = !us->key_changed;
+			*lockmode = us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
+			result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
+									   *lockmode, &us->rc, tmfd);
+		}
 		if (result == TM_Ok && crosscheck != InvalidSnapshot &&
 			!inplace_crosscheck(rel, us->buffer, us->off, crosscheck))
 		{
@@ -684,10 +724,10 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 			if (us->rc.retry)
 				continue;
-			if (!have_tuple_lock)
+			if (!queue.held)
 				tuple_lock_mode = *lockmode;
-			inplace_row_wait(rel, &us->target.tid, &us->rc, tuple_lock_mode,
-							 LockWaitBlock, XLTW_Update, &have_tuple_lock);
+			inplace_row_wait(rel, &us->target, &us->rc, tuple_lock_mode,
+							 LockWaitBlock, XLTW_Update, &queue);
 			continue;
 		}
 		if (result != TM_Ok)
@@ -755,8 +795,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			ReleaseBuffer(us->vmbuffer);
 		if (oldcopy && needs_toast)
 			inplace_toast_delete_replaced(rel, us->newtup, oldcopy, true);
-		inplace_row_wait_done(rel, &us->target.tid, tuple_lock_mode,
-							  have_tuple_lock);
+		inplace_row_wait_done(rel, tuple_lock_mode, &queue);
 		if (result == TM_Invisible)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -799,7 +838,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	inplace_return_row_page(us->buffer, us->borrowed);
 	if (BufferIsValid(us->vmbuffer))
 		ReleaseBuffer(us->vmbuffer);
-	inplace_row_wait_done(rel, &us->target.tid, tuple_lock_mode, have_tuple_lock);
+	inplace_row_wait_done(rel, tuple_lock_mode, &queue);
 
 	/*
 	 * The server counts a dead row for every update.  One in place leaves
@@ -851,6 +890,8 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	TidClean(&us->target.tid, otid);
 	us->target.tag = TidTag(otid);
 	us->target.newest = false;
+	us->target.queued = false;
+	us->target.queued_old = false;
 	us->target.snapshot = snapshot;
 	us->blk = ItemPointerGetBlockNumber(&us->target.tid);
 	us->off = ItemPointerGetOffsetNumber(&us->target.tid);

@@ -188,7 +188,8 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 		case UNDO_MOVE:
 			return rec->payload_len == sizeof(BlockNumber) + sizeof(OffsetNumber);
 		case UNDO_LOCK:
-			return rec->payload_len == sizeof(uint32);
+			return rec->payload_len >= sizeof(uint32) &&
+				(rec->payload_len - sizeof(uint32)) % sizeof(OldLocker) == 0;
 		case UNDO_LINK:
 			return rec->payload_len >= SizeOfUndoLink &&
 				HdrHasUndo(&rec->old) &&

@@ -22,6 +22,7 @@
 #include "inplace.h"
 
 #include "access/parallel.h"
+#include "table/lock_trace.h"
 #include "table/rowcheck.h"
 #include "undo/delta.h"
 #include "undo/undo.h"
@@ -76,6 +77,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 	TransactionId locker;
 	bool		multi;
 	LockTupleMode mode;
+	LockTrace	trace;
 
 	if (rec->hdr.ur_type == UNDO_UPDATE)
 	{
@@ -100,11 +102,12 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 	if (inplace_compute_lockers(rc, InvalidTransactionId, LockTupleKeyShare,
 								&locker, &multi, &mode))
 	{
+		inplace_trace_restore(rc, &rc->base, &trace);
 		oldrc.base = rec->old;
 		oldrc.status = inplace_xid_status(&oldrc.base, InvalidBuffer);
 		if (oldrc.status != XID_ABORTED &&
 			inplace_nothing_older(rel, &oldrc.base, oldrc.status))
-			inplace_header_lock_direct(old, locker, multi, mode);
+			inplace_header_lock_direct(old, locker, multi, mode, trace.undone);
 		else
 		{
 			if (!may_write_undo())
@@ -113,7 +116,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 				return false;
 			}
 			undo_len = inplace_build_lock_undo(undo, rel, blk, off, &rec->old,
-											   locker);
+											   locker, &trace);
 			UndoPrepareRestore(rel, undo_len, inplace_undo_newest(&oldrc), &ui);
 			inplace_header_lock_indirect(old, ui.ptr, multi, mode);
 		}

@@ -82,6 +82,18 @@ typedef struct UndoReplaced
 } UndoReplaced;
 
 /*
+ * Of a row's locker: who replaced the oldest version that it has locked
+ * (table/lock_trace.c).
+ */
+typedef struct OldLocker
+{
+	TransactionId xid;
+	TransactionId replacer;
+} OldLocker;
+
+#define MAX_OLD_LOCKERS		6
+
+/*
  * After the header: the old tuple header (15 bytes), or with
  * UR_RELATIVE_HEADER only the old xid (4 bytes): the old version was
  * committed and nobody needs one older than it (so it counts as FRESH);
@@ -91,7 +103,9 @@ typedef struct UndoReplaced
  *	UNDO_UPDATE	 the backward delta (see delta.h), to the end of the record
  *	UNDO_MOVE	 BlockNumber, OffsetNumber of the new row (6 bytes)
  *	UNDO_LOCK	 uint32 xid or multixact; the new header's IP_LOCK_MULTI says
- *				 which.  Here ur_xid is the backend's own xid, and the old
+ *				 which; then an OldLocker for each locker that has locked
+ *				 older versions, if there is room.  ur_cid has flags.
+ *				 Here ur_xid is the backend's own xid, and the old
  *				 header never has lock bits: locks do not stack.
  *	UNDO_LINK	 UndoLink, then a backward delta, to the end of the record.
  *				 ur_xid is the backend's own xid; the old header is that of
