@@ -94,7 +94,7 @@ extern bool CheckItemUnused(CheckState *state, BlockNumber block,
 extern const char *CheckXid(CheckState *state, InplaceTupleHeader tup);
 extern bool CheckChain(CheckState *state, BlockNumber block, OffsetNumber off,
 					   const InplaceTupleHeaderData *page_hdr,
-					   InplaceTupleHeader * version, Size *version_len,
+					   InplaceTupleHeader *version, Size *version_len,
 					   bool *seen);
 extern void CheckToast(CheckState *state, BlockNumber block, OffsetNumber off,
 					   Datum *values, bool *isnull, bool *ok);

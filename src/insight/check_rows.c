@@ -122,7 +122,7 @@ check_record(CheckState *state, const UndoRecord *rec, UndoPtr ptr)
 bool
 CheckChain(CheckState *state, BlockNumber block, OffsetNumber off,
 		   const InplaceTupleHeaderData *page_hdr,
-		   InplaceTupleHeader * version, Size *version_len, bool *seen)
+		   InplaceTupleHeader *version, Size *version_len, bool *seen)
 {
 	InsightWalk *walk = &state->walk;
 	InsightLink *links = NULL;

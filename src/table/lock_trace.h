@@ -12,7 +12,7 @@
 
 /* an UNDO_LOCK record's ur_cid */
 #define TRACE_BEFORE		0x01	/* LockTrace's before */
-#define TRACE_UNDONE_SHIFT	1		/* LockTrace's undone */
+#define TRACE_UNDONE_SHIFT	1	/* LockTrace's undone */
 #define TRACE_VALID_BITS	0x0F
 
 static inline CommandId

@@ -394,6 +394,7 @@ extern InplaceTupleHeader inplace_toast_insert_or_update(Relation rel,
 														 TupleTableSlot *slot,
 														 InplaceTupleHeader old,
 														 Size *len, int options);
+
 /*
  * Delete the external values of "gone" that "kept" does not have too; "unused"
  * if this command has written them itself, for nothing (a command cannot

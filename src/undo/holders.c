@@ -89,7 +89,7 @@ UndoHoldersShmemInit(void)
 	bool		found;
 
 	undo_holders = ShmemInitStruct("inplace undo holders", UndoHoldersShmemSize(),
-							 &found);
+								   &found);
 	if (found)
 		return;
 	pg_atomic_init_u32(&undo_holders->count, 0);
@@ -169,6 +169,7 @@ static bool
 read_process(UndoBounds *b, UndoSeenRead *r, int n)
 {
 	PGPROC	   *proc = &ProcGlobal->allProcs[n];
+
 	/* read once: its owner may clear it at any time */
 	TransactionId xmin = *(volatile TransactionId *) &proc->xmin;
 

@@ -73,8 +73,9 @@ typedef struct UndoHolderSlot
 	pg_atomic_uint32 lxid;		/* which transaction, or invalid */
 	pg_atomic_uint32 newest_xmax;	/* none has a newer xmax */
 	pg_atomic_uint32 closed;	/* no new one while this is set */
-	pg_atomic_uint32 passed;	/* newest all_see given out that relies on this
-								 * slot; written with ProcArrayLock exclusive */
+	pg_atomic_uint32 passed;	/* newest all_see given out that relies on
+								 * this slot; written with ProcArrayLock
+								 * exclusive */
 	volatile PgBackendStatus *status;
 
 	/* what its last transaction's end was (seen.c) */
