@@ -319,6 +319,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	target.newest = false;
 	target.queued = false;
 	target.queued_old = false;
+	target.replacer_ended = false;
 	target.snapshot = snapshot;
 	blk = ItemPointerGetBlockNumber(&target.tid);
 	off = ItemPointerGetOffsetNumber(&target.tid);

@@ -122,6 +122,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	target.newest = means_newest(flags, slot) && target.tag == 0;
 	target.queued = false;
 	target.queued_old = false;
+	target.replacer_ended = false;
 	target.snapshot = snapshot;
 
 	xid = GetCurrentTransactionId();
@@ -159,6 +160,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				(rc.status == XID_IN_PROGRESS &&
 				 !((rc.base.t_infomask & IP_DELETED) &&
 				   !(rc.base.t_infomask & IP_MOVED)));
+			if (follow && waited_for_successor && !old_version)
+				target.replacer_ended = true;
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 			inplace_row_wait_done(rel, mode, &left);
 			if (beyond)

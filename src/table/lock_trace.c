@@ -9,7 +9,11 @@
  *	  lock it, that has been replaced, by a transaction that has committed, cannot
  *	  have it; but if others still hold FOR KEY SHARE on it (no other lock goes
  *	  together with the change) he queues for it, and waits for them if they are
- *	  in his way, before he fails, or goes on to the newest one.
+ *	  in his way, before he fails, or goes on to the newest one.  Who wants to lock it
+ *	  and has waited for the one who replaced it looks at the version that follows
+ *	  first, and if that has been replaced by another one, too, does not wait for
+ *	  lockers who have come after that: heap goes through a multixact's members by
+ *	  their xids, and the change comes first.
  *
  *	  Here all lockers stand with the newest version.  A lock covers the version
  *	  that was meant and those that follow it, so it is enough to know for each
@@ -178,15 +182,19 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 	MultiXactMember *members;
 	InplaceTupleHeaderData version = *tup;
 	TransactionId replacer;
+	TransactionId next_replacer;
 	int			n;
 	bool		found = false;
 
 	if (!rc->locked || target->newest || mode == LockTupleKeyShare ||
 		(!rc->lockers.trace.before && rc->lockers.trace.nold == 0))
 		return false;
-	replacer = inplace_replacer_of(rel, &version, target);
+	replacer = inplace_replacer_of(rel, &version, target, &next_replacer);
 	if (!TransactionIdIsValid(replacer))
 		return false;
+	if (!target->replacer_ended || !TransactionIdIsValid(next_replacer) ||
+		!TransactionIdDidCommit(next_replacer))
+		next_replacer = InvalidTransactionId;
 
 	n = get_members(&rc->lockers, &single, &members);
 	for (int i = 0; i < n; i++)
@@ -199,6 +207,9 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 			 (target->tag != 0 || target->snapshot == InvalidSnapshot ||
 			  target->snapshot->snapshot_type != SNAPSHOT_MVCC ||
 			  XidInMVCCSnapshot(r, target->snapshot))))
+			continue;
+		if (TransactionIdIsValid(next_replacer) &&
+			TransactionIdFollows(xid, next_replacer))
 			continue;
 		if (TransactionIdIsCurrentTransactionId(xid))
 			rc->own_lock = found = true;

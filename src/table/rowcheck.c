@@ -396,11 +396,12 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 
 TransactionId
 inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
-					const RowTarget *target)
+					const RowTarget *target, TransactionId *next_replacer)
 {
 	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 
+	*next_replacer = InvalidTransactionId;
 	for (;;)
 	{
 		XidStatus	status;
@@ -422,6 +423,7 @@ inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 		if (status == XID_COMMITTED &&
 			inplace_is_target(target, hdr, status, InvalidCommandId))
 			return rec.replaced.xid;
+		*next_replacer = rec.replaced.xid;
 	}
 }
 

@@ -23,6 +23,8 @@ typedef struct RowTarget
 	bool		newest;
 	bool		queued;			/* has been in the queue for the row */
 	bool		queued_old;		/* ... for this version, since replaced */
+	bool		replacer_ended; /* has waited for who replaced it, to lock it
+								 * (lock_trace.c) */
 	Snapshot	snapshot;
 } RowTarget;
 
@@ -83,10 +85,12 @@ extern void inplace_row_wait_done(Relation rel, LockTupleMode mode,
 
 /*
  * From the newest version's header to that of the version meant; returns who
- * replaced it, or invalid if it is not found.
+ * replaced it, or invalid if it is not found.  next_replacer is who replaced the
+ * version after it, or invalid if that is the newest.
  */
 extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
-										 const RowTarget *target);
+										 const RowTarget *target,
+										 TransactionId *next_replacer);
 
 /* strengths: of a multixact's member, of the change that made a version */
 extern bool inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b);

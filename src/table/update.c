@@ -892,6 +892,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	us->target.newest = false;
 	us->target.queued = false;
 	us->target.queued_old = false;
+	us->target.replacer_ended = false;
 	us->target.snapshot = snapshot;
 	us->blk = ItemPointerGetBlockNumber(&us->target.tid);
 	us->off = ItemPointerGetOffsetNumber(&us->target.tid);
