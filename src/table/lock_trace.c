@@ -202,6 +202,10 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 		TransactionId xid = members[i].xid;
 		TransactionId r = oldest_replacer(&rc->lockers, xid);
 
+		if (TransactionIdIsValid(next_replacer) &&
+			TransactionIdIsCurrentTransactionId(xid) &&
+			TransactionIdPrecedes(xid, next_replacer))
+			next_replacer = InvalidTransactionId;
 		if (!TransactionIdIsValid(r) ||
 			(r != replacer &&
 			 (target->tag != 0 || target->snapshot == InvalidSnapshot ||
