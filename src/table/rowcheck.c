@@ -479,6 +479,7 @@ updated_before_delete(Relation rel, InplaceTupleHeader tup,
 					  const RowTarget *target, LockTupleMode mode)
 {
 	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 	TransactionId replacer;
 
@@ -492,6 +493,9 @@ updated_before_delete(Relation rel, InplaceTupleHeader tup,
 					   ItemPointerGetOffsetNumber(&target->tid), &hdr, true,
 					   &rec))
 			return false;
+		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+					  ItemPointerGetBlockNumber(&target->tid),
+					  ItemPointerGetOffsetNumber(&target->tid));
 		hdr = rec.old;
 	} while (rec.hdr.ur_type == UNDO_LOCK);
 
