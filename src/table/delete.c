@@ -319,7 +319,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	target.newest = false;
 	target.queued = false;
 	target.queued_old = false;
-	target.replacer_ended = false;
+	target.gone = false;
 	target.snapshot = snapshot;
 	blk = ItemPointerGetBlockNumber(&target.tid);
 	off = ItemPointerGetOffsetNumber(&target.tid);
@@ -377,7 +377,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		return result;
 	}
 
-	TidSetPredicate(&read_version, blk, off, rc.base.t_tag);
+	TidSetVersion(&read_version, blk, off, rc.base.t_tag);
 	CheckForSerializableConflictIn(rel, &read_version, blk);
 
 	tup = PageGetTupleAt(page, off);

@@ -211,7 +211,7 @@ lock_predicate(Relation rel, BlockNumber blk, OffsetNumber off, uint8 tag,
 {
 	ItemPointerData tid;
 
-	TidSetPredicate(&tid, blk, off, tag);
+	TidSetVersion(&tid, blk, off, tag);
 	PredicateLockTID(rel, &tid, snapshot, xmin);
 }
 

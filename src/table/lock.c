@@ -104,11 +104,12 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	Page		page;
 	OffsetNumber off;
 	RowQueue	queue = {0};
-	RowQueue	left = {0};		/* where we still have a tuple lock, too */
+	RowQueue	left = {0};		/* of an older version, still held */
 	bool		follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
-	bool		waited_for_successor = false;
-	bool		old_version = false;	/* ... or in the queue for it */
+	bool		check_chain = false;
+	bool		chain_free = false;
 	bool		chain_checked = false;
+	bool		passing;
 	ItemPointerData moving;
 	bool		moves = false;
 
@@ -122,7 +123,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	target.newest = means_newest(flags, slot) && target.tag == 0;
 	target.queued = false;
 	target.queued_old = false;
-	target.replacer_ended = false;
+	target.gone = false;
 	target.snapshot = snapshot;
 
 	xid = GetCurrentTransactionId();
@@ -141,6 +142,50 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 		}
 		result = inplace_row_check(rel, buffer, &target, cid, mode, &rc, tmfd);
 
+		/*
+		 * Who goes along the versions does not stop at one that somebody is
+		 * changing, in whatever way, but to wait for him.
+		 */
+		passing = tmfd->traversed && rc.status == XID_IN_PROGRESS && !rc.retry &&
+			(result == TM_BeingModified || result == TM_Ok);
+		if (passing)
+		{
+			result = TM_BeingModified;
+			rc.wait_xid = PageGetTupleAt(page, off)->t_xid;
+			rc.wait_locker = InvalidTransactionId;
+			rc.wait_multi = InvalidMultiXactId;
+		}
+
+		if (check_chain &&
+			(result == TM_Updated ||
+			 (result == TM_BeingModified && rc.old_version)) &&
+			!(PageGetTupleAt(page, off)->t_infomask & IP_MOVED_PARTITION))
+		{
+			TransactionId xwait;
+
+			/*
+			 * Not this version; but see lock_chain.c.  Those behind us in its
+			 * queue wait, too.
+			 */
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			switch (inplace_chain_conflict(rel, target.tid, &target, mode,
+										   &xwait))
+			{
+				case CHAIN_BUSY:
+					XactLockTableWait(xwait, rel, &target.tid, XLTW_LockUpdated);
+					break;
+				case CHAIN_GONE:
+					target.gone = true;
+					check_chain = false;
+					break;
+				case CHAIN_FREE:
+					chain_free = true;
+					check_chain = false;
+					break;
+			}
+			continue;
+		}
+
 		if (result == TM_BeingModified)
 		{
 			bool		beyond;
@@ -151,22 +196,24 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 				continue;
 			}
-			beyond = follow && mode == LockTupleKeyShare &&
+			beyond = follow && mode == LockTupleKeyShare && !passing &&
 				(rc.below_busy ||
 				 (rc.status == XID_IN_PROGRESS &&
 				  inplace_keys_outlive(rel, PageGetTupleAt(page, off), &target)));
-			old_version = rc.old_version;
-			waited_for_successor = old_version ||
-				(rc.status == XID_IN_PROGRESS &&
-				 !((rc.base.t_infomask & IP_DELETED) &&
-				   !(rc.base.t_infomask & IP_MOVED)));
-			if (follow && waited_for_successor && !old_version)
-				target.replacer_ended = true;
+			chain_free = false;
+			check_chain = follow &&
+				(rc.old_version ||
+				 (!passing && rc.status == XID_IN_PROGRESS &&
+				  !((rc.base.t_infomask & IP_DELETED) &&
+					!(rc.base.t_infomask & IP_MOVED))));
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 			inplace_row_wait_done(rel, mode, &left);
 			if (beyond)
 				done = inplace_row_wait(rel, &target, &rc, mode, LockWaitBlock,
 										XLTW_LockUpdated, NULL);
+			else if (passing)
+				done = inplace_row_wait(rel, &target, &rc, mode, wait_policy,
+										XLTW_FetchUpdated, NULL);
 			else
 				done = inplace_row_wait(rel, &target, &rc, mode, wait_policy,
 										XLTW_Lock, &queue);
@@ -216,29 +263,6 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			continue;
 		}
 
-		if (result == TM_Updated && waited_for_successor && follow &&
-			!(flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) &&
-			(wait_policy == LockWaitBlock || old_version) &&
-			!ItemPointerIndicatesMovedPartitions(&tmfd->ctid))
-		{
-			TransactionId xwait;
-
-			/*
-			 * This will fail; but see lock_chain.c.  Those who queue behind
-			 * us for the row may have another version of it in mind, unless
-			 * it is the queue for the old one.
-			 */
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			if (!old_version)
-				inplace_row_wait_done(rel, mode, &queue);
-			if (inplace_chain_conflict(rel, target.tid, &target, mode,
-									   &xwait) == CHAIN_BUSY)
-				XactLockTableWait(xwait, rel, &target.tid, XLTW_LockUpdated);
-			else
-				waited_for_successor = false;
-			continue;
-		}
-
 		if (result == TM_Updated && (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
 		{
 			tmfd->traversed = true;
@@ -249,28 +273,30 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 						(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 						 errmsg("tuple to be locked was already moved to another partition due to concurrent update")));
 			}
+
+			/*
+			 * Those behind us in the queue of this version, who go the same
+			 * way, come when we have locked the one that follows, unless we
+			 * have to wait again.
+			 */
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			inplace_row_wait_done(rel, mode, &left);
+			left = queue;
+			queue.held = false;
 			if (!ItemPointerEquals(&tmfd->ctid, &target.tid))
 			{
-				/*
-				 * The row lives on elsewhere.  Like heap, SELECT FOR lets
-				 * those behind it in the queue go on only when it has locked
-				 * it there, unless it has to wait again.
-				 */
-				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-				inplace_row_wait_done(rel, mode, &left);
-				left = queue;
-				queue.held = false;
-				if (!follow)
-					inplace_row_wait_done(rel, mode, &left);
 				buffer = ReleaseAndReadBuffer(buffer, rel,
 											  ItemPointerGetBlockNumber(&tmfd->ctid));
 				target.tid = tmfd->ctid;
 			}
-			else
-				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 			target.tag = 0;
 			target.newest = true;
-			target.queued = false;
+			/* heap has locked it by now, having queued for the one before */
+			target.queued = chain_free;
+			target.queued_old = false;
+			target.gone = false;
+			chain_free = false;
+			check_chain = false;
 			continue;
 		}
 		break;

@@ -12,11 +12,12 @@
  *	  NOWAIT and SKIP LOCKED, too, and does not queue.
  *
  *	- Any lock, after it has waited for the change that replaced the version.
- *	  In READ COMMITTED it then goes to the newest version, and has to wait
- *	  there anyhow.  With a snapshot for the whole transaction it can only
- *	  fail, but not before those who are in the way at the versions that
- *	  follow have ended.  Who comes when the change has committed already
- *	  fails at once.
+ *	  It waits for those who are in the way at the versions that follow, in the
+ *	  queue of its own version only, unless one of these has been replaced by
+ *	  a change in its way as well.  Then, in READ COMMITTED, it goes to the newest
+ *	  version (where it has to queue, in the latter case).  With a snapshot for
+ *	  the whole transaction it fails.  Who comes when the change has committed
+ *	  already fails at once, or goes on to the newest one.
  *
  * The first version that follows is not asked how it came about, for that is
  * what was waited for, or does not matter; the locks on it, and the changes that
@@ -89,8 +90,8 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 }
 
 /*
- * Whom among the lockers of the newest version, and the transaction that is
- * changing it (if valid), to wait for.  Heap has all of them in one multixact,
+ * Who comes first among the lockers in the way and the transaction that changes,
+ * or has changed, the version (if valid).  Heap has all of them in one multixact,
  * goes through it by xid, and has nothing more to do where it comes to a lock
  * of our own.
  */
@@ -146,6 +147,8 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 	InplaceTupleHeaderData hdr = *tup;
 	UndoWalkGuard guard = {0};
 	TransactionId changer = InvalidTransactionId;
+	bool		moved = (tup->t_infomask & IP_MOVED) != 0;
+	bool		any_here = false;	/* of the versions to look at */
 
 	ItemPointerSetInvalid(next);
 	for (;;)
@@ -160,6 +163,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 			return CHAIN_GONE;	/* long replaced */
 		if (target != NULL && is_version_meant(target, &hdr))
 			break;
+		any_here = true;
 		if (first)
 		{
 			/*
@@ -175,16 +179,25 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 		if (inplace_lock_modes_conflict(mode, inplace_change_mode(&newer)))
 		{
 			if (status == XID_COMMITTED)
-				return CHAIN_GONE;
-			if (status == XID_IN_PROGRESS)
+			{
+				*xwait = first_in_the_way(rel, tup, tid, mode, newer.t_xid);
+				if (TransactionIdEquals(*xwait, newer.t_xid))
+					return CHAIN_GONE;
+				if (TransactionIdIsValid(*xwait))
+					return CHAIN_BUSY;
+			}
+			else if (status == XID_IN_PROGRESS)
 				changer = newer.t_xid;
 		}
 	}
 
-	*xwait = first_in_the_way(rel, tup, tid, mode, changer);
-	if (TransactionIdIsValid(*xwait))
-		return CHAIN_BUSY;
-	if ((tup->t_infomask & IP_MOVED) && !(tup->t_infomask & IP_MOVED_PARTITION))
+	if (any_here || !moved)
+	{
+		*xwait = first_in_the_way(rel, tup, tid, mode, changer);
+		if (TransactionIdIsValid(*xwait))
+			return CHAIN_BUSY;
+	}
+	if (moved && !(tup->t_infomask & IP_MOVED_PARTITION))
 		(void) inplace_moved_to(rel, tup, tid, next);
 	return CHAIN_FREE;
 }

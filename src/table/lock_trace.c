@@ -9,11 +9,8 @@
  *	  lock it, that has been replaced, by a transaction that has committed, cannot
  *	  have it; but if others still hold FOR KEY SHARE on it (no other lock goes
  *	  together with the change) he queues for it, and waits for them if they are
- *	  in his way, before he fails, or goes on to the newest one.  Who wants to lock it
- *	  and has waited for the one who replaced it looks at the version that follows
- *	  first, and if that has been replaced by another one, too, does not wait for
- *	  lockers who have come after that: heap goes through a multixact's members by
- *	  their xids, and the change comes first.
+ *	  in his way, before he fails, or goes on to the newest one.  (Not so if he has
+ *	  found already that the version that follows is gone, too; lock_chain.c.)
  *
  *	  Here all lockers stand with the newest version.  A lock covers the version
  *	  that was meant and those that follow it, so it is enough to know for each
@@ -170,7 +167,7 @@ inplace_trace_restore(const RowCheck *rc,
 /*
  * The version meant has been replaced and cannot be had.  Are there any
  * lockers of it left, so that somebody who wants it has to queue, or to wait?
- * Fills rc's old_version, old_tag, wait_xid and own_lock.  tup is the newest
+ * Fills rc's old_version, queue_tag, wait_xid and own_lock.  tup is the newest
  * version, whose lockers are known.
  */
 bool
@@ -182,19 +179,15 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 	MultiXactMember *members;
 	InplaceTupleHeaderData version = *tup;
 	TransactionId replacer;
-	TransactionId next_replacer;
 	int			n;
 	bool		found = false;
 
-	if (!rc->locked || target->newest || mode == LockTupleKeyShare ||
+	if (!rc->locked || target->newest || target->gone || mode == LockTupleKeyShare ||
 		(!rc->lockers.trace.before && rc->lockers.trace.nold == 0))
 		return false;
-	replacer = inplace_replacer_of(rel, &version, target, &next_replacer);
+	replacer = inplace_replacer_of(rel, &version, target);
 	if (!TransactionIdIsValid(replacer))
 		return false;
-	if (!target->replacer_ended || !TransactionIdIsValid(next_replacer) ||
-		!TransactionIdDidCommit(next_replacer))
-		next_replacer = InvalidTransactionId;
 
 	n = get_members(&rc->lockers, &single, &members);
 	for (int i = 0; i < n; i++)
@@ -202,18 +195,11 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 		TransactionId xid = members[i].xid;
 		TransactionId r = oldest_replacer(&rc->lockers, xid);
 
-		if (TransactionIdIsValid(next_replacer) &&
-			TransactionIdIsCurrentTransactionId(xid) &&
-			TransactionIdPrecedes(xid, next_replacer))
-			next_replacer = InvalidTransactionId;
 		if (!TransactionIdIsValid(r) ||
 			(r != replacer &&
 			 (target->tag != 0 || target->snapshot == InvalidSnapshot ||
 			  target->snapshot->snapshot_type != SNAPSHOT_MVCC ||
 			  XidInMVCCSnapshot(r, target->snapshot))))
-			continue;
-		if (TransactionIdIsValid(next_replacer) &&
-			TransactionIdFollows(xid, next_replacer))
 			continue;
 		if (TransactionIdIsCurrentTransactionId(xid))
 			rc->own_lock = found = true;
@@ -229,6 +215,6 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 	if (!found)
 		return false;
 	rc->old_version = true;
-	rc->old_tag = version.t_tag;
+	rc->queue_tag = version.t_tag;
 	return TransactionIdIsValid(rc->wait_xid) || !target->queued_old;
 }

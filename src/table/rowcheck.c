@@ -21,9 +21,14 @@
  *
  * Waiting
  *	  Nobody waits with a page locked.  Who has to wait takes the heavyweight
- *	  tuple lock first, so that waiters are served in turn.  Those who mean a
- *	  version that has been replaced have a queue of their own: the TID with that
- *	  version's tag.  Nobody waits for the one with the other locked.
+ *	  tuple lock first, so that waiters are served in turn: the one of the version
+ *	  he is about to lock, the newest that is committed or, while somebody still
+ *	  holds a lock on it, the one he means though it has been replaced.  On heap
+ *	  each version is a tuple with a TID of its own; here its tag tells it from the
+ *	  others.  Who goes on to a newer version gives up his place at the one before,
+ *	  unless he gets the lock there without a wait (lock.c).  (Tags are used again
+ *	  after 125 updates: two versions that far apart have the same queue, in which
+ *	  somebody may wait longer than he would have to.)
  *
  *-------------------------------------------------------------------------
  */
@@ -396,12 +401,11 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 
 TransactionId
 inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
-					const RowTarget *target, TransactionId *next_replacer)
+					const RowTarget *target)
 {
 	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 
-	*next_replacer = InvalidTransactionId;
 	for (;;)
 	{
 		XidStatus	status;
@@ -423,30 +427,29 @@ inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 		if (status == XID_COMMITTED &&
 			inplace_is_target(target, hdr, status, InvalidCommandId))
 			return rec.replaced.xid;
-		*next_replacer = rec.replaced.xid;
 	}
 }
 
 /*
  * Somebody's change is in progress.  Has the version meant been replaced by a
  * committed one before that already?  Then there is nothing to wait for.  (FOR
- * KEY SHARE does not count replacements that leave the keys alone.)
+ * KEY SHARE does not count replacements that leave the keys alone.)  *tag is that
+ * of the version which is being changed.
  */
 static bool
 replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
-				LockTupleMode mode)
+				LockTupleMode mode, uint8 *tag)
 {
 	InplaceTupleHeaderData hdr = *tup;
 	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 	TransactionId replacer;
 
-	if (target->newest)
-		return false;
 	for (;;)
 	{
 		XidStatus	status;
 
+		*tag = hdr.t_tag;
 		if (!HdrHasUndo(&hdr) ||
 			!UndoFetch(rel, HdrGetUndo(&hdr),
 					   ItemPointerGetBlockNumber(&target->tid),
@@ -461,9 +464,12 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 			continue;
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status == XID_COMMITTED)
+		{
+			*tag = hdr.t_tag;
 			return !inplace_is_target(target, &hdr, status, InvalidCommandId) &&
 				!(mode == LockTupleKeyShare &&
 				  target_below_nonkey_changes(rel, &hdr, target, &replacer));
+		}
 		if (status != XID_IN_PROGRESS)
 			return false;
 	}
@@ -581,6 +587,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	}
 	rc->locked = inplace_get_lockers(rel, tup, blk, off, &rc->lockers);
 	rc->base = rc->lockers.base;
+	rc->queue_tag = rc->base.t_tag;
 
 	/*
 	 * Undo records say which versions are known to be committed, so that
@@ -627,7 +634,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 					return TM_Ok;
 				}
 			}
-			if (replaced_before(rel, tup, target, mode))
+			if (replaced_before(rel, tup, target, mode, &rc->queue_tag))
 			{
 				if (inplace_old_version_locked(rel, tup, target, mode, rc))
 					return TM_BeingModified;
@@ -715,10 +722,9 @@ wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
 }
 
 /*
- * Take a place in the queue.  Who has one in the other of the two already (the
- * version meant has been replaced, or is not what will be locked any more) keeps
- * it until he has the new one, if he gets that at once: those behind him, who go
- * the same way, come after him.
+ * Take a place in the queue.  Who has one in that of an older version already
+ * keeps it until he has the new one, if he gets that at once: those behind him,
+ * who go the same way, come after him.
  */
 static bool
 join_queue(Relation rel, ItemPointer tid, LockTupleMode mode,
@@ -761,18 +767,20 @@ inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
 	 */
 	if (queue != NULL && !rc->own_lock && rc->status != XID_CURRENT)
 	{
-		ItemPointerData place = *tid;
+		ItemPointerData place;
 
-		if (rc->old_version)
-			TidSetTagged(&place, ItemPointerGetBlockNumber(tid),
-						 ItemPointerGetOffsetNumber(tid), rc->old_tag);
+		TidSetVersion(&place, ItemPointerGetBlockNumber(tid),
+					  ItemPointerGetOffsetNumber(tid), rc->queue_tag);
 		if (!join_queue(rel, &place, mode, policy, queue))
 			return false;
 	}
-	if (rc->old_version)
-		target->queued_old = true;
-	else
-		target->queued = true;
+	if (queue != NULL)
+	{
+		if (rc->old_version)
+			target->queued_old = true;
+		else
+			target->queued = true;
+	}
 
 	if (TransactionIdIsValid(rc->wait_xid) &&
 		!wait_for_xid(rel, tid, rc->wait_xid, policy, oper))

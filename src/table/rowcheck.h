@@ -23,19 +23,17 @@ typedef struct RowTarget
 	bool		newest;
 	bool		queued;			/* has been in the queue for the row */
 	bool		queued_old;		/* ... for this version, since replaced */
-	bool		replacer_ended; /* has waited for who replaced it, to lock it
-								 * (lock_trace.c) */
+	bool		gone;			/* as those that follow it, see lock_chain.c */
 	Snapshot	snapshot;
 } RowTarget;
 
 /*
- * The heavyweight lock on a row that who waits for it holds: of its newest
- * version by the plain TID, of an older one by the TID with its tag.
+ * The heavyweight lock that who waits for a row holds on a version of it.
  */
 typedef struct RowQueue
 {
 	bool		held;
-	ItemPointerData tid;
+	ItemPointerData tid;		/* TidSetVersion */
 } RowQueue;
 
 typedef struct RowCheck
@@ -57,9 +55,9 @@ typedef struct RowCheck
 	bool		own_lock;		/* we hold some lock on the row already */
 	LockTupleMode own_mode;		/* the strongest of ours */
 	bool		must_queue;		/* ... though nothing is in the way */
-	bool		old_version;	/* wait_xid is, if valid, about an older
-								 * version, as is the queue */
-	uint8		old_tag;
+	uint8		queue_tag;		/* of the version whose queue to stand in */
+	bool		old_version;	/* ... which has been replaced, as is the one
+								 * that wait_xid, if valid, has locked */
 } RowCheck;
 
 /*
@@ -85,12 +83,10 @@ extern void inplace_row_wait_done(Relation rel, LockTupleMode mode,
 
 /*
  * From the newest version's header to that of the version meant; returns who
- * replaced it, or invalid if it is not found.  next_replacer is who replaced the
- * version after it, or invalid if that is the newest.
+ * replaced it, or invalid if it is not found.
  */
 extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
-										 const RowTarget *target,
-										 TransactionId *next_replacer);
+										 const RowTarget *target);
 
 /* strengths: of a multixact's member, of the change that made a version */
 extern bool inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b);

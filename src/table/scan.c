@@ -427,7 +427,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 			ItemPointerData tid;
 
 			/* of a version in undo the tag is not known yet: lock the page */
-			TidSetPredicate(&tid, scan->cblock, off, tup->t_tag);
+			TidSetVersion(&tid, scan->cblock, off, tup->t_tag);
 			if (entry == off)
 				PredicateLockTID(rel, &tid, snapshot, tup->t_xid);
 			else

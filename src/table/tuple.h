@@ -146,12 +146,13 @@ TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
 }
 
 /*
- * What a predicate lock names: a version of a row, not the row, for a
- * transaction that replaces a newer version than the one read conflicts only
- * through the transaction that made that one.
+ * What a predicate lock, and the queue for a row, names: a version of the row, not
+ * the row.  (A transaction that replaces a newer version than the one read
+ * conflicts only through the transaction that made that one; for queues see
+ * rowcheck.c.)  The row's first version has the plain TID.
  */
 static inline void
-TidSetPredicate(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
+TidSetVersion(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
 {
 	ItemPointerSet(tid, blk, off | (tag << INPLACE_OFFSET_BITS));
 }

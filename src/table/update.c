@@ -810,7 +810,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	{
 		ItemPointerData version;
 
-		TidSetPredicate(&version, us->blk, us->off, us->rc.base.t_tag);
+		TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
 		CheckForSerializableConflictIn(rel, &version, us->blk);
 	}
 
@@ -892,7 +892,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	us->target.newest = false;
 	us->target.queued = false;
 	us->target.queued_old = false;
-	us->target.replacer_ended = false;
+	us->target.gone = false;
 	us->target.snapshot = snapshot;
 	us->blk = ItemPointerGetBlockNumber(&us->target.tid);
 	us->off = ItemPointerGetOffsetNumber(&us->target.tid);
