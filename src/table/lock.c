@@ -89,26 +89,253 @@ mark_own_row_exclusive(Relation rel, Buffer buffer, Buffer vmbuffer,
 	END_CRIT_SECTION();
 }
 
+/*
+ * The state of one call.  Between any two looks at the row its page is unlocked:
+ * nobody waits, and nobody reads other pages, with it locked.
+ */
+typedef struct RowLocking
+{
+	Relation	rel;
+	LockTupleMode mode;
+	LockWaitPolicy wait_policy;
+	bool		follow;			/* locks what follows the version meant, too */
+	bool		find_last;		/* goes on to the newest version */
+	TM_FailureData *tmfd;
+	Buffer		buffer;			/* pinned */
+	Buffer		vmbuffer;
+	RowTarget	target;
+	RowCheck	rc;				/* as of the last look */
+	RowQueue	queue;
+	RowQueue	left;			/* of an older version, still held */
+	bool		check_chain;	/* has waited for a change; what came after? */
+	bool		chain_free;		/* nothing in the way */
+	bool		chain_checked;	/* ... where the row moves */
+} RowLocking;
+
+static inline InplaceTupleHeader
+current_tuple(RowLocking *rl)
+{
+	return PageGetTupleAt(BufferGetPage(rl->buffer),
+						  ItemPointerGetOffsetNumber(&rl->target.tid));
+}
+
+static void
+leave(RowLocking *rl)
+{
+	ReleaseBuffer(rl->buffer);
+	if (BufferIsValid(rl->vmbuffer))
+		ReleaseBuffer(rl->vmbuffer);
+	inplace_row_wait_done(rl->rel, rl->mode, &rl->left);
+	inplace_row_wait_done(rl->rel, rl->mode, &rl->queue);
+}
+
+/*
+ * Look at the row; if there is one its page is locked, and the tuple normal.  On
+ * the way to the newest version nobody stops at one that somebody is changing, in
+ * whatever way, but to wait for him (*passing).
+ */
+static TM_Result
+look_at_row(RowLocking *rl, CommandId cid, bool *passing)
+{
+	TM_Result	result;
+
+	*passing = false;
+	if (!inplace_lock_row_page(rl->rel, rl->buffer,
+							   ItemPointerGetOffsetNumber(&rl->target.tid),
+							   &rl->vmbuffer))
+	{
+		rl->tmfd->ctid = rl->target.tid;
+		return TM_Deleted;
+	}
+	result = inplace_row_check(rl->rel, rl->buffer, &rl->target, cid, rl->mode,
+							   &rl->rc, rl->tmfd);
+	if (!rl->tmfd->traversed || rl->rc.status != XID_IN_PROGRESS ||
+		(result != TM_Ok && result != TM_BeingModified))
+		return result;
+
+	*passing = true;
+	rl->rc.wait_xid = current_tuple(rl)->t_xid;
+	rl->rc.wait_locker = InvalidTransactionId;
+	rl->rc.wait_multi = InvalidMultiXactId;
+	return TM_BeingModified;
+}
+
+/*
+ * Unlock the page and wait for who is in the way.  False if that is not to be.
+ */
+static bool
+wait_for_row(RowLocking *rl, bool passing)
+{
+	const RowCheck *rc = &rl->rc;
+	bool		changing = rc->status == XID_IN_PROGRESS;
+	bool		deleting = (rc->base.t_infomask & (IP_DELETED | IP_MOVED)) == IP_DELETED;
+	bool		beyond;
+
+	if (rc->retry)
+	{
+		LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+		return true;
+	}
+
+	/* not for this version, but for those that follow: see lock_chain.c */
+	beyond = rl->follow && rl->mode == LockTupleKeyShare && !passing &&
+		(rc->below_busy ||
+		 (changing &&
+		  inplace_keys_outlive(rl->rel, current_tuple(rl), &rl->target)));
+	rl->chain_free = false;
+	rl->check_chain = rl->follow &&
+		(rc->old_version || (changing && !deleting && !passing));
+
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	inplace_row_wait_done(rl->rel, rl->mode, &rl->left);
+	if (beyond)
+		return inplace_row_wait(rl->rel, &rl->target, rc, rl->mode, LockWaitBlock,
+								XLTW_LockUpdated, NULL);
+	return inplace_row_wait(rl->rel, &rl->target, rc, rl->mode, rl->wait_policy,
+							passing ? XLTW_FetchUpdated : XLTW_Lock,
+							passing ? NULL : &rl->queue);
+}
+
+/*
+ * We have waited for the change that replaced the version meant.  Unlock the
+ * page and look at the versions that follow.  Those behind us in its queue wait,
+ * too.
+ */
+static void
+look_at_successors(RowLocking *rl)
+{
+	TransactionId xwait;
+
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	switch (inplace_chain_conflict(rl->rel, rl->target.tid, &rl->target, rl->mode,
+								   &xwait))
+	{
+		case CHAIN_BUSY:
+			XactLockTableWait(xwait, rl->rel, &rl->target.tid, XLTW_LockUpdated);
+			break;
+		case CHAIN_GONE:
+			rl->target.gone = true;
+			rl->check_chain = false;
+			break;
+		case CHAIN_FREE:
+			rl->chain_free = true;
+			rl->check_chain = false;
+			break;
+	}
+}
+
+/*
+ * From now on the newest version is meant.  Those behind us in the queue of the
+ * one before, who go the same way, come when we have locked it, unless we have to
+ * wait again.  The page is unlocked.
+ */
+static void
+go_on_to_newest(RowLocking *rl, ItemPointerData tid)
+{
+	rl->tmfd->traversed = true;
+	inplace_row_wait_done(rl->rel, rl->mode, &rl->left);
+	rl->left = rl->queue;
+	rl->queue.held = false;
+	rl->buffer = ReleaseAndReadBuffer(rl->buffer, rl->rel,
+									  ItemPointerGetBlockNumber(&tid));
+	rl->target.tid = tid;
+	rl->target.tag = 0;
+	rl->target.newest = true;
+	/* if nothing is in the way, heap has locked it by now */
+	rl->target.queued = rl->chain_free;
+	rl->target.queued_old = false;
+	rl->target.gone = false;
+	rl->chain_free = false;
+	rl->check_chain = false;
+}
+
+/*
+ * FOR KEY SHARE may have the version meant, but the row is being moved, or was.
+ * Unlock the page and look along the chain to begin again then; returns false if
+ * the lock cannot be had after all.
+ */
+static bool
+look_where_it_moves(RowLocking *rl, ItemPointerData moving)
+{
+	TransactionId xwait;
+
+	rl->tmfd->xmax = current_tuple(rl)->t_xid;
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	inplace_row_wait_done(rl->rel, rl->mode, &rl->left);
+	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode, &xwait))
+	{
+		case CHAIN_GONE:
+			if (!rl->find_last)
+			{
+				rl->tmfd->ctid = moving;
+				return false;
+			}
+			/* then only the end of the chain will do */
+			go_on_to_newest(rl, rl->target.tid);
+			break;
+		case CHAIN_BUSY:
+			XactLockTableWait(xwait, rl->rel, &moving, XLTW_LockUpdated);
+			rl->chain_checked = false;
+			break;
+		case CHAIN_FREE:
+			rl->chain_checked = true;
+			break;
+	}
+	return true;
+}
+
+/*
+ * The row is ours to lock, and its page locked.  Returns true if it has to be
+ * locked where it moves, too.
+ */
+static bool
+take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot,
+		  ItemPointer tid, ItemPointer moving)
+{
+	const RowCheck *rc = &rl->rc;
+	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
+	InplaceTupleHeader tup = current_tuple(rl);
+	bool		enough = rc->own_lock && rc->own_mode >= rl->mode;
+	bool		moves;
+	TransactionId locker;
+	bool		multi;
+	LockTupleMode strongest;
+
+	if (rc->status == XID_CURRENT)
+	{
+		bool		with_row = TransactionIdEquals(rc->base.t_xid, xid) &&
+			(rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0;
+
+		if (rl->mode == LockTupleExclusive && with_row)
+			mark_own_row_exclusive(rl->rel, rl->buffer, rl->vmbuffer, off);
+		if (rl->mode != LockTupleExclusive || with_row ||
+			(rc->base.t_infomask & IP_KEYS_UPDATED))
+			enough = true;
+	}
+
+	store_locked(rl->rel, rl->buffer, &rl->target, rc->below_busy, slot, tid);
+	if (enough)
+		return false;
+
+	moves = rc->below_busy && (tup->t_infomask & IP_MOVED) &&
+		inplace_moved_to(rl->rel, tup, &rl->target.tid, moving);
+	inplace_compute_lockers(rc, xid, rl->mode, &locker, &multi, &strongest);
+	inplace_set_row_lock(rl->rel, rl->buffer, rl->vmbuffer, off, rc, xid, locker,
+						 multi, strongest);
+	return moves;
+}
+
 TM_Result
 inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
 				   LockWaitPolicy wait_policy, uint8 flags,
 				   TM_FailureData *tmfd)
 {
-	RowTarget	target;
-	RowCheck	rc;
+	RowLocking	rl = {0};
 	TransactionId xid;
 	TM_Result	result;
-	Buffer		buffer;
-	Buffer		vmbuffer = InvalidBuffer;
-	Page		page;
 	OffsetNumber off;
-	RowQueue	queue = {0};
-	RowQueue	left = {0};		/* of an older version, still held */
-	bool		follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
-	bool		check_chain = false;
-	bool		chain_free = false;
-	bool		chain_checked = false;
+	Page		page;
 	bool		passing;
 	ItemPointerData moving;
 	bool		moves = false;
@@ -118,185 +345,61 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	tmfd->xmax = InvalidTransactionId;
 	tmfd->cmax = InvalidCommandId;
 
-	TidClean(&target.tid, tid);
-	target.tag = TidTag(tid);
-	target.newest = means_newest(flags, slot) && target.tag == 0;
-	target.queued = false;
-	target.queued_old = false;
-	target.gone = false;
-	target.snapshot = snapshot;
+	rl.rel = rel;
+	rl.mode = mode;
+	rl.wait_policy = wait_policy;
+	rl.follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
+	rl.find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
+	rl.tmfd = tmfd;
+	TidClean(&rl.target.tid, tid);
+	rl.target.tag = TidTag(tid);
+	rl.target.newest = means_newest(flags, slot) && rl.target.tag == 0;
+	rl.target.snapshot = snapshot;
 
 	xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
 
-	buffer = inplace_read_row_page(rel, ItemPointerGetBlockNumber(&target.tid));
+	rl.buffer = inplace_read_row_page(rel, ItemPointerGetBlockNumber(&rl.target.tid));
 	for (;;)
 	{
-		off = ItemPointerGetOffsetNumber(&target.tid);
-		page = BufferGetPage(buffer);
-		if (!inplace_lock_row_page(rel, buffer, off, &vmbuffer))
-		{
-			tmfd->ctid = target.tid;
-			result = TM_Deleted;
-			break;
-		}
-		result = inplace_row_check(rel, buffer, &target, cid, mode, &rc, tmfd);
+		result = look_at_row(&rl, cid, &passing);
 
-		/*
-		 * Who goes along the versions does not stop at one that somebody is
-		 * changing, in whatever way, but to wait for him.
-		 */
-		passing = tmfd->traversed && rc.status == XID_IN_PROGRESS && !rc.retry &&
-			(result == TM_BeingModified || result == TM_Ok);
-		if (passing)
-		{
-			result = TM_BeingModified;
-			rc.wait_xid = PageGetTupleAt(page, off)->t_xid;
-			rc.wait_locker = InvalidTransactionId;
-			rc.wait_multi = InvalidMultiXactId;
-		}
-
-		if (check_chain &&
+		if (rl.check_chain &&
 			(result == TM_Updated ||
-			 (result == TM_BeingModified && rc.old_version)) &&
-			!(PageGetTupleAt(page, off)->t_infomask & IP_MOVED_PARTITION))
+			 (result == TM_BeingModified && rl.rc.old_version)) &&
+			!(current_tuple(&rl)->t_infomask & IP_MOVED_PARTITION))
 		{
-			TransactionId xwait;
-
-			/*
-			 * Not this version; but see lock_chain.c.  Those behind us in its
-			 * queue wait, too.
-			 */
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			switch (inplace_chain_conflict(rel, target.tid, &target, mode,
-										   &xwait))
-			{
-				case CHAIN_BUSY:
-					XactLockTableWait(xwait, rel, &target.tid, XLTW_LockUpdated);
-					break;
-				case CHAIN_GONE:
-					target.gone = true;
-					check_chain = false;
-					break;
-				case CHAIN_FREE:
-					chain_free = true;
-					check_chain = false;
-					break;
-			}
+			look_at_successors(&rl);
 			continue;
 		}
 
 		if (result == TM_BeingModified)
 		{
-			bool		beyond;
-			bool		done;
-
-			if (rc.retry)
-			{
-				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			if (wait_for_row(&rl, passing))
 				continue;
-			}
-			beyond = follow && mode == LockTupleKeyShare && !passing &&
-				(rc.below_busy ||
-				 (rc.status == XID_IN_PROGRESS &&
-				  inplace_keys_outlive(rel, PageGetTupleAt(page, off), &target)));
-			chain_free = false;
-			check_chain = follow &&
-				(rc.old_version ||
-				 (!passing && rc.status == XID_IN_PROGRESS &&
-				  !((rc.base.t_infomask & IP_DELETED) &&
-					!(rc.base.t_infomask & IP_MOVED))));
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			inplace_row_wait_done(rel, mode, &left);
-			if (beyond)
-				done = inplace_row_wait(rel, &target, &rc, mode, LockWaitBlock,
-										XLTW_LockUpdated, NULL);
-			else if (passing)
-				done = inplace_row_wait(rel, &target, &rc, mode, wait_policy,
-										XLTW_FetchUpdated, NULL);
-			else
-				done = inplace_row_wait(rel, &target, &rc, mode, wait_policy,
-										XLTW_Lock, &queue);
-			if (!done)
-			{
-				inplace_row_wait_done(rel, mode, &queue);
-				ReleaseBuffer(buffer);
-				if (BufferIsValid(vmbuffer))
-					ReleaseBuffer(vmbuffer);
-				tmfd->ctid = target.tid;
-				return TM_WouldBlock;
-			}
-			continue;
+			leave(&rl);
+			tmfd->ctid = rl.target.tid;
+			return TM_WouldBlock;
 		}
 
-		if (result == TM_Ok && rc.below_busy && !chain_checked &&
-			(PageGetTupleAt(page, off)->t_infomask & IP_MOVED) &&
-			inplace_moved_to(rel, PageGetTupleAt(page, off), &target.tid, &moving))
+		if (result == TM_Ok && rl.rc.below_busy && !rl.chain_checked &&
+			(current_tuple(&rl)->t_infomask & IP_MOVED) &&
+			inplace_moved_to(rel, current_tuple(&rl), &rl.target.tid, &moving))
 		{
-			ChainVerdict verdict;
-			TransactionId xwait;
-
-			/* look along the chain with no page locked, then begin again */
-			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			inplace_row_wait_done(rel, mode, &left);
-			verdict = inplace_chain_conflict(rel, moving, NULL, mode, &xwait);
-			if (verdict == CHAIN_GONE)
-			{
-				if (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION)
-				{
-					/* then only the end of the chain will do */
-					tmfd->traversed = true;
-					target.newest = true;
-					continue;
-				}
-				inplace_row_wait_done(rel, mode, &queue);
-				ReleaseBuffer(buffer);
-				if (BufferIsValid(vmbuffer))
-					ReleaseBuffer(vmbuffer);
-				tmfd->ctid = moving;
-				return TM_Updated;
-			}
-			if (verdict == CHAIN_BUSY)
-				XactLockTableWait(xwait, rel, &moving, XLTW_LockUpdated);
-			chain_checked = (verdict == CHAIN_FREE);
-			continue;
+			if (look_where_it_moves(&rl, moving))
+				continue;
+			leave(&rl);
+			return TM_Updated;
 		}
 
-		if (result == TM_Updated && (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION))
+		if (result == TM_Updated && rl.find_last)
 		{
-			tmfd->traversed = true;
+			LockBuffer(rl.buffer, BUFFER_LOCK_UNLOCK);
 			if (ItemPointerIndicatesMovedPartitions(&tmfd->ctid))
-			{
-				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 				ereport(ERROR,
 						(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 						 errmsg("tuple to be locked was already moved to another partition due to concurrent update")));
-			}
-
-			/*
-			 * Those behind us in the queue of this version, who go the same
-			 * way, come when we have locked the one that follows, unless we
-			 * have to wait again.
-			 */
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			inplace_row_wait_done(rel, mode, &left);
-			left = queue;
-			queue.held = false;
-			if (!ItemPointerEquals(&tmfd->ctid, &target.tid))
-			{
-				buffer = ReleaseAndReadBuffer(buffer, rel,
-											  ItemPointerGetBlockNumber(&tmfd->ctid));
-				target.tid = tmfd->ctid;
-			}
-			target.tag = 0;
-			target.newest = true;
-			/* heap has locked it by now, having queued for the one before */
-			target.queued = chain_free;
-			target.queued_old = false;
-			target.gone = false;
-			chain_free = false;
-			check_chain = false;
+			go_on_to_newest(&rl, tmfd->ctid);
 			continue;
 		}
 		break;
@@ -307,52 +410,19 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	 * later than this command is reported as such, not as invisible.
 	 */
 	if (result == TM_Invisible && tmfd->traversed)
-		result = (rc.status == XID_CURRENT) ? TM_SelfModified : TM_Deleted;
+		result = (rl.rc.status == XID_CURRENT) ? TM_SelfModified : TM_Deleted;
 
+	page = BufferGetPage(rl.buffer);
+	off = ItemPointerGetOffsetNumber(&rl.target.tid);
 	if (result == TM_Ok)
-	{
-		TransactionId locker;
-		bool		multi;
-		LockTupleMode strongest;
-		InplaceTupleHeader tup = PageGetTupleAt(page, off);
-		bool		enough = rc.own_lock && rc.own_mode >= mode;
-
-		if (rc.status == XID_CURRENT)
-		{
-			bool		with_row = TransactionIdEquals(rc.base.t_xid, xid) &&
-				(rc.base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0;
-
-			if (mode == LockTupleExclusive && with_row)
-				mark_own_row_exclusive(rel, buffer, vmbuffer, off);
-			if (mode != LockTupleExclusive || with_row ||
-				(rc.base.t_infomask & IP_KEYS_UPDATED))
-				enough = true;
-		}
-
-		store_locked(rel, buffer, &target, rc.below_busy, slot, tid);
-
-		if (!enough)
-		{
-			if (rc.below_busy && (tup->t_infomask & IP_MOVED) &&
-				inplace_moved_to(rel, tup, &target.tid, &moving))
-				moves = true;
-			inplace_compute_lockers(&rc, xid, mode, &locker, &multi, &strongest);
-			inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, xid, locker,
-								 multi, strongest);
-		}
-	}
+		moves = take_lock(&rl, xid, slot, tid, &moving);
 	else if (off <= PageGetMaxOffsetNumber(page) &&
 			 ItemIdIsNormal(PageGetItemId(page, off)))
-		store_locked(rel, buffer, &target, false, slot, NULL);
-
-	UnlockReleaseBuffer(buffer);
-	if (BufferIsValid(vmbuffer))
-		ReleaseBuffer(vmbuffer);
+		store_locked(rel, rl.buffer, &rl.target, false, slot, NULL);
+	LockBuffer(rl.buffer, BUFFER_LOCK_UNLOCK);
 
 	if (moves)
-		inplace_lock_where_it_moves(rel, moving, xid, rc.replacer, mode);
-
-	inplace_row_wait_done(rel, mode, &left);
-	inplace_row_wait_done(rel, mode, &queue);
+		inplace_lock_where_it_moves(rel, moving, xid, rl.rc.replacer, mode);
+	leave(&rl);
 	return result;
 }
