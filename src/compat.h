@@ -146,11 +146,12 @@ typedef PGAlignedBlock PGIOAlignedBlock;
 
 /* conditional row lock waits can log their failure from 18 on */
 #if PG_VERSION_NUM >= 180000
-#define TryLockTuple(rel, tid, mode) ConditionalLockTuple(rel, tid, mode, log_lock_failures)
-#define TryXactLockTableWait(xid) ConditionalXactLockTableWait(xid, log_lock_failures)
+#define TryLockTuple(rel, tid, mode, log) ConditionalLockTuple(rel, tid, mode, log)
+#define TryXactLockTableWait(xid, log) ConditionalXactLockTableWait(xid, log)
 #else
-#define TryLockTuple(rel, tid, mode) ConditionalLockTuple(rel, tid, mode)
-#define TryXactLockTableWait(xid) ConditionalXactLockTableWait(xid)
+#define log_lock_failures	false
+#define TryLockTuple(rel, tid, mode, log) ConditionalLockTuple(rel, tid, mode)
+#define TryXactLockTableWait(xid, log) ConditionalXactLockTableWait(xid)
 #endif
 
 /* names that changed in 16 and 17, and what undo's files need of them */

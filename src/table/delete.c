@@ -373,7 +373,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		inplace_return_row_page(buffer, borrowed);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
-		inplace_row_wait_done(rel, LockTupleExclusive, &queue);
+		inplace_row_wait_done(rel, &queue);
 		return result;
 	}
 
@@ -409,7 +409,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		pfree(lc.tuples);
 	bms_free(id_attrs);
 	inplace_return_row_page(buffer, borrowed);
-	inplace_row_wait_done(rel, LockTupleExclusive, &queue);
+	inplace_row_wait_done(rel, &queue);
 	pgstat_count_heap_delete(rel);
 	return TM_Ok;
 }

@@ -91,7 +91,7 @@ mark_own_row_exclusive(Relation rel, Buffer buffer, Buffer vmbuffer,
 
 /*
  * The state of one call.  Between any two looks at the row its page is unlocked:
- * nobody waits, and nobody reads other pages, with it locked.
+ * nobody waits, and nobody reads other pages of the table, with it locked.
  */
 typedef struct RowLocking
 {
@@ -125,8 +125,8 @@ leave(RowLocking *rl)
 	ReleaseBuffer(rl->buffer);
 	if (BufferIsValid(rl->vmbuffer))
 		ReleaseBuffer(rl->vmbuffer);
-	inplace_row_wait_done(rl->rel, rl->mode, &rl->left);
-	inplace_row_wait_done(rl->rel, rl->mode, &rl->queue);
+	inplace_row_wait_done(rl->rel, &rl->left);
+	inplace_row_wait_done(rl->rel, &rl->queue);
 }
 
 /*
@@ -187,7 +187,7 @@ wait_for_row(RowLocking *rl, bool passing)
 		(rc->old_version || (changing && !deleting && !passing));
 
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
-	inplace_row_wait_done(rl->rel, rl->mode, &rl->left);
+	inplace_row_wait_done(rl->rel, &rl->left);
 	if (beyond)
 		return inplace_row_wait(rl->rel, &rl->target, rc, rl->mode, LockWaitBlock,
 								XLTW_LockUpdated, NULL);
@@ -233,9 +233,12 @@ static void
 go_on_to_newest(RowLocking *rl, ItemPointerData tid)
 {
 	rl->tmfd->traversed = true;
-	inplace_row_wait_done(rl->rel, rl->mode, &rl->left);
-	rl->left = rl->queue;
-	rl->queue.held = false;
+	if (rl->queue.held)
+	{
+		inplace_row_wait_done(rl->rel, &rl->left);
+		rl->left = rl->queue;
+		rl->queue.held = false;
+	}
 	rl->buffer = ReleaseAndReadBuffer(rl->buffer, rl->rel,
 									  ItemPointerGetBlockNumber(&tid));
 	rl->target.tid = tid;
@@ -261,7 +264,7 @@ look_where_it_moves(RowLocking *rl, ItemPointerData moving)
 
 	rl->tmfd->xmax = current_tuple(rl)->t_xid;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
-	inplace_row_wait_done(rl->rel, rl->mode, &rl->left);
+	inplace_row_wait_done(rl->rel, &rl->left);
 	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode, &xwait))
 	{
 		case CHAIN_GONE:

@@ -28,6 +28,7 @@
 #include "inplace.h"
 
 #include "table/lock_chain.h"
+#include "table/lock_trace.h"
 #include "wal/wal.h"
 
 /*
@@ -93,11 +94,12 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
  * Who comes first among the lockers in the way and the transaction that changes,
  * or has changed, the version (if valid).  Heap has all of them in one multixact,
  * goes through it by xid, and has nothing more to do where it comes to a lock
- * of our own.
+ * of our own.  With "replaced", that is a version before the newest: lockers who
+ * are not known to have come before it was replaced do not count.
  */
 static TransactionId
 first_in_the_way(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
-				 LockTupleMode mode, TransactionId changer)
+				 LockTupleMode mode, TransactionId changer, bool replaced)
 {
 	RowLockers	lockers;
 	MultiXactMember single;
@@ -118,6 +120,9 @@ first_in_the_way(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 		TransactionId xid = members[i].xid;
 
 		if (TransactionIdIsValid(found) && xid > found)
+			continue;
+		if (replaced &&
+			!TransactionIdIsValid(inplace_trace_replacer(&lockers, xid)))
 			continue;
 		if (TransactionIdIsCurrentTransactionId(xid))
 		{
@@ -147,6 +152,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 	InplaceTupleHeaderData hdr = *tup;
 	UndoWalkGuard guard = {0};
 	TransactionId changer = InvalidTransactionId;
+	TransactionId first_gone = InvalidTransactionId;	/* with whose change */
 	bool		moved = (tup->t_infomask & IP_MOVED) != 0;
 	bool		any_here = false;	/* of the versions to look at */
 
@@ -179,21 +185,23 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 		if (inplace_lock_modes_conflict(mode, inplace_change_mode(&newer)))
 		{
 			if (status == XID_COMMITTED)
-			{
-				*xwait = first_in_the_way(rel, tup, tid, mode, newer.t_xid);
-				if (TransactionIdEquals(*xwait, newer.t_xid))
-					return CHAIN_GONE;
-				if (TransactionIdIsValid(*xwait))
-					return CHAIN_BUSY;
-			}
+				first_gone = newer.t_xid;
 			else if (status == XID_IN_PROGRESS)
 				changer = newer.t_xid;
 		}
 	}
 
+	if (TransactionIdIsValid(first_gone))
+	{
+		*xwait = first_in_the_way(rel, tup, tid, mode, first_gone, true);
+		if (TransactionIdEquals(*xwait, first_gone))
+			return CHAIN_GONE;
+		if (TransactionIdIsValid(*xwait))
+			return CHAIN_BUSY;
+	}
 	if (any_here || !moved)
 	{
-		*xwait = first_in_the_way(rel, tup, tid, mode, changer);
+		*xwait = first_in_the_way(rel, tup, tid, mode, changer, false);
 		if (TransactionIdIsValid(*xwait))
 			return CHAIN_BUSY;
 	}

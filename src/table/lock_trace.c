@@ -52,8 +52,8 @@ inplace_trace_parse(const UndoRecord *rec, LockTrace *trace)
 }
 
 /* who replaced the oldest version that this locker has locked, if known */
-static TransactionId
-oldest_replacer(const RowLockers *lockers, TransactionId xid)
+TransactionId
+inplace_trace_replacer(const RowLockers *lockers, TransactionId xid)
 {
 	const LockTrace *trace = &lockers->trace;
 
@@ -109,7 +109,7 @@ copy_alive(const RowLockers *lockers, TransactionId but, LockTrace *trace)
 	for (int i = 0; i < n; i++)
 	{
 		TransactionId xid = members[i].xid;
-		TransactionId replacer = oldest_replacer(lockers, xid);
+		TransactionId replacer = inplace_trace_replacer(lockers, xid);
 
 		if (TransactionIdIsValid(replacer) && replacer != but &&
 			(i == 0 || members[i - 1].xid != xid) &&
@@ -167,7 +167,7 @@ inplace_trace_restore(const RowCheck *rc,
 /*
  * The version meant has been replaced and cannot be had.  Are there any
  * lockers of it left, so that somebody who wants it has to queue, or to wait?
- * Fills rc's old_version, queue_tag, wait_xid and own_lock.  tup is the newest
+ * Fills rc's old_version, queue_tag and queue_xid, wait_xid and own_lock.  tup is the newest
  * version, whose lockers are known.
  */
 bool
@@ -193,7 +193,7 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 	for (int i = 0; i < n; i++)
 	{
 		TransactionId xid = members[i].xid;
-		TransactionId r = oldest_replacer(&rc->lockers, xid);
+		TransactionId r = inplace_trace_replacer(&rc->lockers, xid);
 
 		if (!TransactionIdIsValid(r) ||
 			(r != replacer &&
@@ -215,6 +215,6 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 	if (!found)
 		return false;
 	rc->old_version = true;
-	rc->queue_tag = version.t_tag;
+	inplace_queue_for(rc, &version);
 	return TransactionIdIsValid(rc->wait_xid) || !target->queued_old;
 }

@@ -23,6 +23,8 @@ inplace_trace_flags(const LockTrace *trace)
 }
 
 extern void inplace_trace_parse(const UndoRecord *rec, LockTrace *trace);
+extern TransactionId inplace_trace_replacer(const RowLockers *lockers,
+											TransactionId xid);
 extern void inplace_trace_add(const RowCheck *rc, TransactionId locker,
 							  TransactionId replacer, LockTrace *trace);
 extern void inplace_trace_keep(const RowCheck *rc, LockTrace *trace);

@@ -24,17 +24,17 @@
  *	  tuple lock first, so that waiters are served in turn: the one of the version
  *	  he is about to lock, the newest that is committed or, while somebody still
  *	  holds a lock on it, the one he means though it has been replaced.  On heap
- *	  each version is a tuple with a TID of its own; here its tag tells it from the
- *	  others.  Who goes on to a newer version gives up his place at the one before,
- *	  unless he gets the lock there without a wait (lock.c).  (Tags are used again
- *	  after 125 updates: two versions that far apart have the same queue, in which
- *	  somebody may wait longer than he would have to.)
+ *	  each version is a tuple with a TID of its own; here a lock's block and offset
+ *	  are made from the row's TID and the version (queue_place).  Who goes on to a
+ *	  newer version gives up his place at the one before, unless he gets the lock
+ *	  there without a wait (lock.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "access/visibilitymap.h"
+#include "common/hashfn.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "table/lock_trace.h"
@@ -433,12 +433,12 @@ inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 /*
  * Somebody's change is in progress.  Has the version meant been replaced by a
  * committed one before that already?  Then there is nothing to wait for.  (FOR
- * KEY SHARE does not count replacements that leave the keys alone.)  *tag is that
- * of the version which is being changed.
+ * KEY SHARE does not count replacements that leave the keys alone.)  The version
+ * which is being changed is the one to queue for.
  */
 static bool
 replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
-				LockTupleMode mode, uint8 *tag)
+				LockTupleMode mode, RowCheck *rc)
 {
 	InplaceTupleHeaderData hdr = *tup;
 	UndoWalkGuard guard = {0};
@@ -449,7 +449,7 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 	{
 		XidStatus	status;
 
-		*tag = hdr.t_tag;
+		inplace_queue_for(rc, &hdr);
 		if (!HdrHasUndo(&hdr) ||
 			!UndoFetch(rel, HdrGetUndo(&hdr),
 					   ItemPointerGetBlockNumber(&target->tid),
@@ -465,7 +465,7 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status == XID_COMMITTED)
 		{
-			*tag = hdr.t_tag;
+			inplace_queue_for(rc, &hdr);
 			return !inplace_is_target(target, &hdr, status, InvalidCommandId) &&
 				!(mode == LockTupleKeyShare &&
 				  target_below_nonkey_changes(rel, &hdr, target, &replacer));
@@ -587,7 +587,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	}
 	rc->locked = inplace_get_lockers(rel, tup, blk, off, &rc->lockers);
 	rc->base = rc->lockers.base;
-	rc->queue_tag = rc->base.t_tag;
+	inplace_queue_for(rc, &rc->base);
 
 	/*
 	 * Undo records say which versions are known to be committed, so that
@@ -634,7 +634,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 					return TM_Ok;
 				}
 			}
-			if (replaced_before(rel, tup, target, mode, &rc->queue_tag))
+			if (replaced_before(rel, tup, target, mode, rc))
 			{
 				if (inplace_old_version_locked(rel, tup, target, mode, rc))
 					return TM_BeingModified;
@@ -712,7 +712,7 @@ wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
 {
 	if (policy == LockWaitBlock)
 		XactLockTableWait(xid, rel, tid, oper);
-	else if (!TryXactLockTableWait(xid))
+	else if (!TryXactLockTableWait(xid, policy == LockWaitError && log_lock_failures))
 	{
 		if (policy == LockWaitError)
 			lock_not_available(rel);
@@ -722,29 +722,48 @@ wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
 }
 
 /*
- * Take a place in the queue.  Who has one in that of an older version already
+ * What the lock on a version names.  A row's first version at its TID has the
+ * TID; others have their tags on top of the offset.  Tags come again after 125
+ * updates, which can be few while somebody waits (for a FOR KEY SHARE, with
+ * others going on to update the row), and who waits for another version must not
+ * stand behind him: so the upper half of the block number tells the transactions
+ * apart that made the versions.  Should two be the same all the same, of one row
+ * or of two, somebody waits longer than he would have to.
+ */
+static void
+queue_place(ItemPointer place, ItemPointer tid, const RowCheck *rc)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+
+	if (rc->queue_tag != 0)
+		blk ^= murmurhash32(rc->queue_xid) & 0xFFFF0000;
+	TidSetVersion(place, blk, ItemPointerGetOffsetNumber(tid), rc->queue_tag);
+}
+
+/*
+ * Take a place in a queue.  Who has one in that of an older version already
  * keeps it until he has the new one, if he gets that at once: those behind him,
  * who go the same way, come after him.
  */
 static bool
-join_queue(Relation rel, ItemPointer tid, LockTupleMode mode,
+join_queue(Relation rel, ItemPointer place, LockTupleMode mode,
 		   LockWaitPolicy policy, RowQueue *queue)
 {
 	LOCKMODE	lockmode = inplace_row_lockmode[mode];
-	ItemPointerData before = queue->tid;
-	bool		left = queue->held;
+	RowQueue	before = *queue;
 
-	if (queue->held && ItemPointerEquals(&queue->tid, tid))
+	if (queue->held && ItemPointerEquals(&queue->place, place))
 		return true;
-	queue->tid = *tid;
-	queue->held = TryLockTuple(rel, &queue->tid, lockmode);
-	if (left)
-		UnlockTuple(rel, &before, lockmode);
+	queue->place = *place;
+	queue->mode = mode;
+	queue->held = TryLockTuple(rel, place, lockmode,
+							   policy == LockWaitError && log_lock_failures);
+	inplace_row_wait_done(rel, &before);
 	if (queue->held)
 		return true;
 	if (policy == LockWaitBlock)
 	{
-		LockTuple(rel, &queue->tid, lockmode);
+		LockTuple(rel, place, lockmode);
 		queue->held = true;
 		return true;
 	}
@@ -769,8 +788,7 @@ inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
 	{
 		ItemPointerData place;
 
-		TidSetVersion(&place, ItemPointerGetBlockNumber(tid),
-					  ItemPointerGetOffsetNumber(tid), rc->queue_tag);
+		queue_place(&place, tid, rc);
 		if (!join_queue(rel, &place, mode, policy, queue))
 			return false;
 	}
@@ -813,10 +831,10 @@ inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
 }
 
 void
-inplace_row_wait_done(Relation rel, LockTupleMode mode, RowQueue *queue)
+inplace_row_wait_done(Relation rel, RowQueue *queue)
 {
 	if (queue->held)
-		UnlockTuple(rel, &queue->tid, inplace_row_lockmode[mode]);
+		UnlockTuple(rel, &queue->place, inplace_row_lockmode[queue->mode]);
 	queue->held = false;
 }
 

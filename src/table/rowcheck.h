@@ -33,7 +33,8 @@ typedef struct RowTarget
 typedef struct RowQueue
 {
 	bool		held;
-	ItemPointerData tid;		/* TidSetVersion */
+	LockTupleMode mode;
+	ItemPointerData place;		/* not a TID to be read, see rowcheck.c */
 } RowQueue;
 
 typedef struct RowCheck
@@ -56,9 +57,20 @@ typedef struct RowCheck
 	LockTupleMode own_mode;		/* the strongest of ours */
 	bool		must_queue;		/* ... though nothing is in the way */
 	uint8		queue_tag;		/* of the version whose queue to stand in */
+	TransactionId queue_xid;	/* ... who made it */
 	bool		old_version;	/* ... which has been replaced, as is the one
 								 * that wait_xid, if valid, has locked */
 } RowCheck;
+
+/* the queue to stand in is that of this version */
+static inline void
+inplace_queue_for(RowCheck *rc, const InplaceTupleHeaderData *version)
+{
+	rc->queue_tag = version->t_tag;
+	/* undo does not keep the xid of a frozen one */
+	rc->queue_xid = (version->t_infomask & IP_FROZEN) ?
+		FrozenTransactionId : version->t_xid;
+}
 
 /*
  * The page is exclusively locked, the item normal and its newest version not
@@ -78,8 +90,7 @@ extern bool inplace_row_wait(Relation rel, RowTarget *target,
 							 const RowCheck *rc, LockTupleMode mode,
 							 LockWaitPolicy policy, XLTW_Oper oper,
 							 RowQueue *queue);
-extern void inplace_row_wait_done(Relation rel, LockTupleMode mode,
-								  RowQueue *queue);
+extern void inplace_row_wait_done(Relation rel, RowQueue *queue);
 
 /*
  * From the newest version's header to that of the version meant; returns who

@@ -623,7 +623,6 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	Relation	rel = us->rel;
 	TM_Result	result;
 	RowQueue	queue = {0};
-	LockTupleMode tuple_lock_mode = LockTupleNoKeyExclusive;
 	Bitmapset  *index_attrs;
 	Bitmapset  *summary_attrs = NULL;
 	Bitmapset  *key_attrs;
@@ -724,9 +723,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 			if (us->rc.retry)
 				continue;
-			if (!queue.held)
-				tuple_lock_mode = *lockmode;
-			inplace_row_wait(rel, &us->target, &us->rc, tuple_lock_mode,
+			inplace_row_wait(rel, &us->target, &us->rc, *lockmode,
 							 LockWaitBlock, XLTW_Update, &queue);
 			continue;
 		}
@@ -795,7 +792,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			ReleaseBuffer(us->vmbuffer);
 		if (oldcopy && needs_toast)
 			inplace_toast_delete_replaced(rel, us->newtup, oldcopy, true);
-		inplace_row_wait_done(rel, tuple_lock_mode, &queue);
+		inplace_row_wait_done(rel, &queue);
 		if (result == TM_Invisible)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -838,7 +835,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	inplace_return_row_page(us->buffer, us->borrowed);
 	if (BufferIsValid(us->vmbuffer))
 		ReleaseBuffer(us->vmbuffer);
-	inplace_row_wait_done(rel, tuple_lock_mode, &queue);
+	inplace_row_wait_done(rel, &queue);
 
 	/*
 	 * The server counts a dead row for every update.  One in place leaves
