@@ -29,6 +29,9 @@ sub new_node
 	my @new = $opt{install_path} ? (install_path => delete $opt{install_path}) : ();
 	my $node = PostgreSQL::Test::Cluster->new($name, @new);
 
+	# a standby may be far behind when a restart ends with a checkpoint
+	my $keep = $opt{allows_streaming} ? '8GB' : '0';
+
 	$node->init(%opt, extra => [ '--locale=C', '--encoding=UTF8', @$extra ]);
 	$node->append_conf('postgresql.conf', qq{
 shared_preload_libraries = 'inplace'
@@ -44,6 +47,7 @@ log_duration = off
 autovacuum_naptime = '1s'
 checkpoint_timeout = '1h'
 max_wal_size = '4GB'
+wal_keep_size = '$keep'
 $conf
 });
 	return $node;
