@@ -21,9 +21,9 @@ typedef struct RowTarget
 	ItemPointerData tid;		/* without tag */
 	int			tag;
 	bool		newest;
-	bool		queued;			/* has been in the queue for the row */
+	bool		queued;			/* has been in the queue for the newest one */
 	bool		queued_old;		/* ... for this version, since replaced */
-	bool		gone;			/* as those that follow it, see lock_chain.c */
+	bool		gone;			/* and what follows it, see lock_chain.c */
 	Snapshot	snapshot;
 } RowTarget;
 
@@ -67,7 +67,7 @@ static inline void
 inplace_queue_for(RowCheck *rc, const InplaceTupleHeaderData *version)
 {
 	rc->queue_tag = version->t_tag;
-	/* undo does not keep the xid of a frozen one */
+	/* a frozen one may come back from undo without its xid */
 	rc->queue_xid = (version->t_infomask & IP_FROZEN) ?
 		FrozenTransactionId : version->t_xid;
 }
