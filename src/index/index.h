@@ -61,6 +61,7 @@
 #include "access/itup.h"
 #include "table/compare.h"
 #include "table/table.h"
+#include "vacuum/stale_rows.h"
 
 /* what an update does to the key */
 typedef enum KeyChange
@@ -187,14 +188,11 @@ extern bool inplace_key_is_kept(Relation table, Relation index,
  */
 #define SWEEP_EVERYTHING	INT_MAX
 
-/* is the row one to sweep?  With give_up, it is not any more */
-typedef bool (*SweepWanted) (ItemPointer tid, bool give_up, void *arg);
-
 extern TransactionId inplace_sweep_horizon;
 
 extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 									   TransactionId horizon,
-									   SweepWanted wanted, void *arg);
+									   StaleRows *rows);
 
 /* btree_handler.c */
 

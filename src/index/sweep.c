@@ -9,6 +9,17 @@
  * the horizon for standbys.  What is left gets the payload of INCLUDE columns that
  * its row has.
  *
+ * Looking up rows is what a sweep costs, and most indexes of a table with stale
+ * rows have nothing for it to find.  So an index is gone through once before, to
+ * count the entries of each row, and only rows with more than one are looked
+ * up: the row's present version has an entry (invariant 1 in index.h), so if there is
+ * one alone that is it.  If the row is updated meanwhile this does not hold, but
+ * then VACUUM leaves it alone (IP_UNCHANGED).  An entry may be met twice, on both
+ * sides of a page split, which costs a look.  Not so in an index with a predicate,
+ * where the one entry may be that of a version before the row has left it; nor
+ * in one with INCLUDE columns, where the one entry has to be put right; nor in one that
+ * CREATE INDEX CONCURRENTLY has not done with.
+ *
  * An entry that is there when the sweep begins is met: a page split moves
  * entries to the right only, and pages are unlinked by VACUUM alone, of which
  * there is one.
@@ -34,8 +45,7 @@ typedef struct SweepState
 {
 	Relation	table;
 	Relation	index;
-	SweepWanted wanted;
-	void	   *arg;
+	StaleRows  *rows;
 	TM_IndexDeleteOp op;
 	BlockNumber empty_pages;
 	MemoryContext page_cxt;		/* reset after each page */
@@ -47,7 +57,7 @@ add_tid(SweepState *ss, ItemPointer tid, OffsetNumber off)
 	TM_IndexDelete *deltid = &ss->op.deltids[ss->op.ndeltids];
 	TM_IndexStatus *status = &ss->op.status[ss->op.ndeltids];
 
-	if (!ss->wanted(tid, false, ss->arg))
+	if (!stale_rows_wanted(ss->rows, tid))
 		return;
 	deltid->tid = *tid;
 	deltid->id = ss->op.ndeltids++;
@@ -132,7 +142,7 @@ fix_payloads(SweepState *ss, Buffer buffer)
 
 		/* (an index with INCLUDE columns has no posting lists) */
 		if (BTreeTupleIsPosting(itup) ||
-			!ss->wanted(&itup->t_tid, false, ss->arg))
+			!stale_rows_wanted(ss->rows, &itup->t_tid))
 			continue;
 		entries[n] = right_entry(ss, itup);
 		if (entries[n] != NULL)
@@ -150,7 +160,7 @@ fix_payloads(SweepState *ss, Buffer buffer)
 			PageIndexTupleOverwrite(page, offs[i], (Item) entries[i], size))
 			changed = true;
 		else
-			(void) ss->wanted(&entries[i]->t_tid, true, ss->arg);
+			stale_rows_drop(ss->rows, &entries[i]->t_tid);
 	}
 	if (changed)
 	{
@@ -195,22 +205,84 @@ sweep_page(SweepState *ss, Buffer buffer)
 }
 
 /*
+ * Count the entries of a share-locked page; are there second ones of a row?
+ */
+static bool
+count_page(SweepState *ss, Page page)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	bool		more = false;
+
+	if (P_IGNORE(opaque))
+		return false;
+	for (OffsetNumber off = P_FIRSTDATAKEY(opaque); off <= maxoff; off++)
+	{
+		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+
+		if (!BTreeTupleIsPosting(itup))
+			more |= stale_rows_met(ss->rows, &itup->t_tid);
+		else
+			for (int i = 0; i < BTreeTupleGetNPosting(itup); i++)
+				more |= stale_rows_met(ss->rows, BTreeTupleGetPostingN(itup, i));
+	}
+	return more;
+}
+
+/* unlocks the page, and returns the next one, share-locked, if there is one */
+static Buffer
+next_leaf(Relation index, Buffer buffer)
+{
+	BlockNumber next = BTPageGetOpaque(BufferGetPage(buffer))->btpo_next;
+
+	_bt_relbuf(index, buffer);
+	if (next == P_NONE)
+		return InvalidBuffer;
+	VacuumDelayPoint();
+	return _bt_getbuf(index, next, BT_READ);
+}
+
+static bool
+count_entries(SweepState *ss)
+{
+	bool		more = false;
+
+	for (Buffer buffer = BtLeftmostLeaf(ss->index); BufferIsValid(buffer);
+		 buffer = next_leaf(ss->index, buffer))
+		more |= count_page(ss, BufferGetPage(buffer));
+	return more;
+}
+
+/* does each version of a row have an entry, that is nothing but its key? */
+static bool
+can_be_counted(Relation index)
+{
+	return index->rd_index->indisvalid &&
+		RelationGetIndexPredicate(index) == NIL && !inplace_has_payload(index);
+}
+
+/*
  * Delete the entries that no version of their row which is visible by the
  * horizon has.  Returns the number of pages left empty.
  */
 BlockNumber
 inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
-					SweepWanted wanted, void *arg)
+					StaleRows *rows)
 {
 	SweepState	ss = {0};
-	Buffer		buffer;
 
 	(void) inplace_index_key(index);	/* while no page is locked */
-	buffer = BtLeftmostLeaf(index);
 	ss.table = table;
 	ss.index = index;
-	ss.wanted = wanted;
-	ss.arg = arg;
+	ss.rows = rows;
+	stale_rows_begin_index(rows);
+	if (can_be_counted(index))
+	{
+		if (!count_entries(&ss))
+			return 0;
+		rows->only_more = true;
+	}
+
 	ss.op.irel = index;
 	ss.op.bottomup = true;		/* there may be nothing to delete */
 	ss.op.bottomupfreespace = SWEEP_EVERYTHING;
@@ -220,20 +292,9 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 										ALLOCSET_DEFAULT_SIZES);
 	inplace_sweep_horizon = horizon;
 
-	while (BufferIsValid(buffer))
-	{
-		BlockNumber next;
-
+	for (Buffer buffer = BtLeftmostLeaf(index); BufferIsValid(buffer);
+		 buffer = next_leaf(index, buffer))
 		sweep_page(&ss, buffer);
-		next = BTPageGetOpaque(BufferGetPage(buffer))->btpo_next;
-		_bt_relbuf(index, buffer);
-		buffer = InvalidBuffer;
-		if (next != P_NONE)
-		{
-			VacuumDelayPoint();
-			buffer = _bt_getbuf(index, next, BT_READ);
-		}
-	}
 
 	MemoryContextDelete(ss.page_cxt);
 	pfree(ss.op.deltids);

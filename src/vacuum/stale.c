@@ -13,7 +13,8 @@
  *		whatever changes or locks the row takes it away.
  *	 2. All inplace_btree indexes are swept: entries of candidates that do not
  *		have their key go, and INCLUDE columns of the others are put right
- *		(index/sweep.c).
+ *		(index/sweep.c).  An index whose keys have not been updated is gone
+ *		through, but no row looked up.
  *	 3. An xid is assigned, the sweep's.  Candidates that still have
  *		IP_UNCHANGED are swept: they are marked with that xid.
  *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE.
@@ -180,92 +181,32 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 		survey->stale[survey->nstale++] = off;
 }
 
-/* room for one more page?  If memory runs out, the others wait for the next VACUUM */
-static bool
-have_room(StaleRows *stale)
-{
-	Size		limit = dead_items_work_mem() * (Size) 1024 / sizeof(StaleBlock);
-
-	if (stale->nblocks < stale->max_blocks)
-		return true;
-	if (stale->max_blocks >= limit)
-		return false;
-	if (stale->blocks == NULL)
-	{
-		stale->max_blocks = 128;
-		stale->blocks = palloc(stale->max_blocks * sizeof(StaleBlock));
-	}
-	else
-	{
-		stale->max_blocks *= 2;
-		stale->blocks = repalloc_huge(stale->blocks,
-									  stale->max_blocks * sizeof(StaleBlock));
-	}
-	return true;
-}
-
 /*
  * Note what the survey of a page found; it is still locked.
  */
 void
 stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey)
 {
-	StaleRows  *stale = &vac->stale;
 	Page		page = BufferGetPage(buffer);
-	StaleBlock *b;
 
 	vac->stale_pending += survey->nstale_pending;
 	if (survey->nstale == 0)
 		return;
-	if (!have_room(stale))
+	/* if memory runs out, the others wait for the next VACUUM */
+	if (!stale_rows_add(&vac->stale, survey->blk, survey->stale, survey->nstale,
+						dead_items_work_mem() * (Size) 1024))
 	{
 		vac->stale_pending += survey->nstale;
 		return;
 	}
-	b = &stale->blocks[stale->nblocks++];
-	memset(b, 0, sizeof(StaleBlock));
-	b->blk = survey->blk;
 	for (int i = 0; i < survey->nstale; i++)
-	{
-		OffsetNumber off = survey->stale[i];
-
-		b->rows[off / 64] |= UINT64CONST(1) << (off % 64);
-		PageGetTupleAt(page, off)->t_natts |= IP_UNCHANGED;
-	}
-	stale->nrows += survey->nstale;
+		PageGetTupleAt(page, survey->stale[i])->t_natts |= IP_UNCHANGED;
 	MarkBufferDirtyHint(buffer, true);
 }
 
 /* ---------------- step 2 ---------------- */
 
 /* with give_up it is none any more */
-static bool
-is_candidate(ItemPointer tid, bool give_up, void *arg)
-{
-	StaleRows  *stale = (StaleRows *) arg;
-	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
-	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
-	Size		low = 0;
-	Size		high = stale->nblocks;
-
-	while (low < high)
-	{
-		Size		mid = low + (high - low) / 2;
-
-		if (stale->blocks[mid].blk < blk)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == stale->nblocks || stale->blocks[low].blk != blk ||
-		off > MaxHeapTuplesPerPage ||
-		(stale->blocks[low].rows[off / 64] & (UINT64CONST(1) << (off % 64))) == 0)
-		return false;
-	if (give_up)
-		stale->blocks[low].rows[off / 64] &= ~(UINT64CONST(1) << (off % 64));
-	return true;
-}
-
 void
 stale_sweep(InplaceVacuum *vac)
 {
@@ -277,6 +218,7 @@ stale_sweep(InplaceVacuum *vac)
 		return;
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
 								 PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
+	stale_rows_prepare(stale);
 	for (int i = 0; i < vac->nindexes; i++)
 	{
 		BlockNumber empty;
@@ -287,7 +229,7 @@ stale_sweep(InplaceVacuum *vac)
 			continue;
 		enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);
 		empty = inplace_sweep_index(vac->rel, vac->indrels[i],
-									vac->cutoffs.OldestXmin, is_candidate, stale);
+									vac->cutoffs.OldestXmin, stale);
 		if (empty > 0 && dead_items_count(vac) == 0 && vac->pvs == NULL)
 			vacuum_empty_index(vac, i);
 		leave_index(vac, saved_phase);
@@ -318,7 +260,7 @@ mark_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept)
 	{
 		InplaceTupleHeader tup;
 
-		if (!(b->rows[off / 64] & (UINT64CONST(1) << (off % 64))) ||
+		if (!stale_block_has(b->rows, off) ||
 			!ItemIdIsNormal(PageGetItemId(page, off)))
 			continue;
 		tup = PageGetTupleAt(page, off);
@@ -365,7 +307,5 @@ stale_finish(InplaceVacuum *vac)
 		}
 		vac->blkno = InvalidBlockNumber;
 	}
-	if (vac->stale.blocks)
-		pfree(vac->stale.blocks);
-	memset(&vac->stale, 0, sizeof(vac->stale));
+	stale_rows_free(&vac->stale);
 }

@@ -8,6 +8,7 @@
  *		skip.c			which pages the first pass reads
  *		stale.c			takes stale entries out of indexes, and IP_STALE off
  *						the rows a VACUUM later
+ *		stale_rows.c	the rows that it does so for
  *		vacuum.c		the first pass over the table, and the frame around
  *		vacuum_index.c	dead items, the indexes, the second pass
  *		truncate.c		gives back the empty tail
@@ -38,6 +39,7 @@
 #include "utils/timestamp.h"
 #include "vacuum/compat_vacuum.h"
 #include "vacuum/freeze_stats.h"
+#include "vacuum/stale_rows.h"
 
 /* ---------------- prune.c ---------------- */
 
@@ -69,21 +71,6 @@ typedef enum VacuumPhase
 	VACUUM_PHASE_INDEX_CLEANUP,
 	VACUUM_PHASE_TRUNCATE
 } VacuumPhase;
-
-/* rows of one page that may be rid of their stale entries */
-typedef struct StaleBlock
-{
-	BlockNumber blk;
-	uint64		rows[(MaxHeapTuplesPerPage + 64) / 64];
-} StaleBlock;
-
-typedef struct StaleRows
-{
-	StaleBlock *blocks;			/* in the order of the table */
-	Size		nblocks;
-	Size		max_blocks;		/* allocated */
-	int64		nrows;
-} StaleRows;
 
 typedef struct InplaceVacuum
 {

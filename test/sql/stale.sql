@@ -115,6 +115,53 @@ SELECT * FROM stale();
 SELECT * FROM differences();
 SELECT fetches('SELECT k FROM t WHERE k > 0');
 
+-- Rows are looked up for the indexes only that have more than one entry of them.
+CREATE TABLE one (id int, k int, a text, b text, c text, d text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO one SELECT i, i, md5('a' || i), md5('b' || i), md5('c' || i), md5('d' || i) FROM generate_series(1, 4000) i;
+CREATE TABLE six (LIKE one) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO six SELECT * FROM one;
+CREATE INDEX ON one USING inplace_btree (k);
+CREATE INDEX six_k ON six USING inplace_btree (k);
+CREATE INDEX ON six USING inplace_btree (a);
+CREATE INDEX ON six USING inplace_btree (b, id);
+CREATE INDEX ON six USING inplace_btree (c DESC);
+CREATE INDEX ON six USING inplace_btree (lower(d));
+CREATE INDEX six_i ON six USING inplace_btree ((id % 10));
+UPDATE one SET k = k + 10000 WHERE id % 2 = 0;
+UPDATE six SET k = k + 10000 WHERE id % 2 = 0;
+CREATE FUNCTION reads_of_vacuum(rel regclass, before bigint DEFAULT 0) RETURNS bigint LANGUAGE sql AS $$
+	SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot();
+	SELECT heap_blks_hit + heap_blks_read - before FROM pg_statio_all_tables WHERE relid = rel $$;
+SELECT reads_of_vacuum('one') \gset
+SELECT reads_of_vacuum('one') AS one, reads_of_vacuum('six') AS six \gset
+SELECT alone() \gset
+VACUUM one, six;
+SELECT reads_of_vacuum('one') \gset
+SELECT reads_of_vacuum('six', :six) < 1.2 * reads_of_vacuum('one', :one) AS as_many_for_six_indexes,
+	reads_of_vacuum('one', :one) > 0 AS counted;
+SELECT stale('six');
+-- ... and which these are is found out for each index
+UPDATE six SET a = 'x' || a WHERE id % 3 = 0;
+UPDATE six SET d = 'x' || d WHERE id % 5 = 0;
+UPDATE six SET d = upper(d) WHERE id % 7 = 0;
+BEGIN; UPDATE six SET c = 'x' || c WHERE id % 11 = 0; ROLLBACK;
+UPDATE six SET k = NULL WHERE id % 13 = 0;
+SELECT alone() \gset
+VACUUM (INDEX_CLEANUP on) six;
+SELECT alone() \gset
+VACUUM (FREEZE) six;
+SELECT stale('six');
+SELECT problem FROM inplace.check('six');
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT count(*), sum(k) FROM (SELECT k FROM six WHERE k > 0 OFFSET 0) x;
+SELECT count(*), count(DISTINCT a) FROM (SELECT a FROM six WHERE a > '' OFFSET 0) x;
+SELECT count(*) FROM six WHERE lower(d) > '';
+SELECT count(*) FROM (SELECT c FROM six WHERE c > '' OFFSET 0) x;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE one, six;
+
 -- Without index cleanup no entry goes, but those that went before count.
 UPDATE t SET k = k + 1 WHERE id % 4 = 0;
 SELECT alone() \gset
