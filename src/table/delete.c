@@ -95,11 +95,14 @@ inplace_keep_lockers(Relation rel, BlockNumber blk, OffsetNumber off,
 	Size		len;
 
 	/*
-	 * A lock that this very (sub)transaction took goes with its change; that
-	 * of an outer one has to be there again after a rollback to a savepoint.
+	 * A lock that this very (sub)transaction took goes with its change, unless
+	 * it is on an older version, too; that of an outer one has to be there
+	 * again after a rollback to a savepoint.
 	 */
 	if (!rc->lockers.multi &&
-		TransactionIdEquals(rc->lockers.xid, GetCurrentTransactionIdIfAny()))
+		TransactionIdEquals(rc->lockers.xid, GetCurrentTransactionIdIfAny()) &&
+		!TransactionIdIsValid(inplace_trace_replacer(&rc->lockers,
+													 rc->lockers.xid)))
 		return 0;
 
 	if (!inplace_compute_lockers(rc, InvalidTransactionId, LockTupleKeyShare,
