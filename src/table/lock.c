@@ -130,16 +130,50 @@ leave(RowLocking *rl)
 }
 
 /*
- * Look at the row; if there is one its page is locked, and the tuple normal.  On
- * the way to the newest version nobody stops at one that somebody is changing, in
- * whatever way, but to wait for him (*passing).
+ * On the way to the newest version nobody stops at one that somebody is changing,
+ * in whatever way, but to wait for him.  Is it so?  Then the page stays
+ * share-locked.  Of many who wait for one row all wake up when it has been changed,
+ * and all but one find just that.
+ */
+static bool
+somebody_is_changing(RowLocking *rl)
+{
+	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
+	Page		page = BufferGetPage(rl->buffer);
+	InplaceTupleHeader tup;
+
+	LockBuffer(rl->buffer, BUFFER_LOCK_SHARE);
+	if (off <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, off)))
+	{
+		tup = PageGetTupleAt(page, off);
+		/* (whether it is a new row does not show if it is locked) */
+		if (!(tup->t_infomask & (IP_FRESH | IP_SPECULATIVE)) &&
+			!HdrIsLocked(tup) &&
+			inplace_xid_status(tup, rl->buffer) == XID_IN_PROGRESS)
+		{
+			memset(&rl->rc, 0, sizeof(rl->rc));
+			rl->rc.status = XID_IN_PROGRESS;
+			rl->rc.wait_xid = tup->t_xid;
+			return true;
+		}
+	}
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	return false;
+}
+
+/*
+ * Look at the row; if there is one its page is locked, and the tuple normal.
+ * *passing: see above.
  */
 static TM_Result
 look_at_row(RowLocking *rl, CommandId cid, bool *passing)
 {
 	TM_Result	result;
 
-	*passing = false;
+	*passing = rl->tmfd->traversed && somebody_is_changing(rl);
+	if (*passing)
+		return TM_BeingModified;
 	if (!inplace_lock_row_page(rl->rel, rl->buffer,
 							   ItemPointerGetOffsetNumber(&rl->target.tid),
 							   &rl->vmbuffer))
