@@ -102,7 +102,8 @@ async def main():
         # A worker dies with four jobs in its hands; nobody else takes these.
         victim = start(HANG="1")
         for _ in range(600):
-            if one("SELECT count(*) FROM seen WHERE what = 'hang'") == 4:
+            # (with nothing else done so far; total comes after seen)
+            if one("SELECT count(*) FROM seen WHERE what = 'hang'") == one("SELECT n FROM total") == 4:
                 break
             time.sleep(0.1)
         victim.send_signal(signal.SIGKILL)
