@@ -353,16 +353,6 @@ extern void inplace_insert_raw(Relation rel, InplaceTupleHeader tup, Size len,
 							   struct BulkInsertStateData *bistate,
 							   ItemPointer tid);
 
-/*
- * For rewrites: push the version "newer" on top of the row at tid, as a
- * committed transaction's in-place change (an UNDO_UPDATE record by
- * newer->t_xid), or, with IP_DELETED in it, an UNDO_DELETE one, or, with
- * IP_MOVED as well, an UNDO_MOVE one that leads to moved_to (else NULL).
- */
-extern void inplace_push_version_raw(Relation rel, ItemPointer tid,
-									 InplaceTupleHeader newer, Size len,
-									 const ItemPointerData *moved_to);
-
 extern TM_Result inplace_tuple_delete(Relation rel, ItemPointer tid,
 									  CommandId cid, Snapshot snapshot,
 									  Snapshot crosscheck, bool wait,
@@ -382,6 +372,18 @@ extern TM_Result inplace_tuple_update(Relation rel, ItemPointer otid,
 									  LockTupleMode *lockmode,
 									  bool *update_indexes);
 #endif
+
+/* ---------------- cluster_push.c (for rewrites) ---------------- */
+
+/*
+ * Push the version "newer" on top of the row at tid, as a
+ * committed transaction's in-place change (an UNDO_UPDATE record by
+ * newer->t_xid), or, with IP_DELETED in it, an UNDO_DELETE one, or, with
+ * IP_MOVED as well, an UNDO_MOVE one that leads to moved_to (else NULL).
+ */
+extern void inplace_push_version_raw(Relation rel, ItemPointer tid,
+									 InplaceTupleHeader newer, Size len,
+									 const ItemPointerData *moved_to);
 
 /* ---------------- toast.c ---------------- */
 

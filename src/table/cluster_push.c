@@ -1,0 +1,104 @@
+/*-------------------------------------------------------------------------
+ *
+ * cluster_push.c
+ *	  Putting a row's later versions on top of its first one, in a table that is
+ *	  being rewritten (cluster.c), which nobody else can read yet.
+ *
+ * Lock order: the data page, then the undo page.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "table/compare.h"
+#include "table/table.h"
+#include "undo/delta.h"
+#include "undo/undo.h"
+#include "wal/wal.h"
+
+/*
+ * For rewrites (cluster.c), which hold AccessExclusiveLock: put a newer
+ * version on top of a row just written.  The undo record is that of the
+ * version's own transaction, whose end is long known.
+ */
+void
+inplace_push_version_raw(Relation rel, ItemPointer tid,
+						 InplaceTupleHeader newer, Size len,
+						 const ItemPointerData *moved_to)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+	Buffer		buffer = ReadBuffer(rel, blk);
+	Page		page;
+	ItemId		lp;
+	InplaceTupleHeader tup;
+	char	   *undo = palloc(UNDO_MAX_RECORD + BLCKSZ);
+	char	   *payload = palloc(2 * BLCKSZ);
+	Size		payload_len = 0;
+	Size		undo_len;
+	bool		is_delete = (newer->t_infomask & IP_DELETED) != 0;
+	UndoInsert	ui;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	lp = PageGetItemId(page, off);
+	tup = (InplaceTupleHeader) PageGetItem(page, lp);
+
+	if (!is_delete)
+	{
+		RowDiff    *diff = palloc(sizeof(RowDiff));
+
+		if (!inplace_diff_rows(RelationGetDescr(rel), tup,
+							   inplace_tuple_len(tup, ItemIdGetLength(lp)),
+							   newer, len, diff))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("versions of row (%u,%u) of relation \"%s\" do not fit each other",
+							blk, off, RelationGetRelationName(rel))));
+		payload_len = delta_encode(&diff->edits, true,
+								   (char *) tup + SizeOfInplaceTupleHeader,
+								   (char *) newer + SizeOfInplaceTupleHeader,
+								   payload);
+		pfree(diff);
+	}
+	else if (moved_to)
+	{
+		BlockNumber newblk = ItemPointerGetBlockNumber(moved_to);
+		OffsetNumber newoff = ItemPointerGetOffsetNumber(moved_to);
+
+		memcpy(payload, &newblk, sizeof(newblk));
+		memcpy(payload + sizeof(newblk), &newoff, sizeof(newoff));
+		payload_len = sizeof(newblk) + sizeof(newoff);
+	}
+	if (SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + payload_len >
+		UNDO_MAX_RECORD)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("undo record of row (%u,%u) of relation \"%s\" is too large",
+						blk, off, RelationGetRelationName(rel))));
+
+	undo_len = UndoBuild(undo,
+						 !is_delete ? UNDO_UPDATE :
+						 moved_to ? UNDO_MOVE : UNDO_DELETE,
+						 newer->t_xid, 0, LocatorSpc(RelLocator(rel)),
+						 LocatorRel(RelLocator(rel)), blk, off, tup, newer,
+						 false, payload, payload_len);
+	UndoPrepare(rel, undo_len, newer->t_xid, &ui);
+	HdrSetUndo(newer, ui.ptr);
+
+	START_CRIT_SECTION();
+	if (!inplace_page_replace(page, off, newer, len, true))
+		elog(PANIC, "failed to push row version");
+	if (is_delete)
+		PageSetPrunable(page, newer->t_xid);
+	MarkBufferDirty(buffer);
+	UndoAppend(&ui, undo, undo_len);
+	inplace_log_replace(rel, buffer, XLOG_IP_PUSH, off, newer, len, &ui, undo,
+						undo_len);
+	END_CRIT_SECTION();
+
+	UndoRelease(&ui);
+	UnlockReleaseBuffer(buffer);
+	pfree(undo);
+	pfree(payload);
+}
