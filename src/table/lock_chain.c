@@ -31,30 +31,6 @@
 #include "table/lock_trace.h"
 #include "wal/wal.h"
 
-/*
- * From the header of a version to that of the one before it at the same TID, of
- * which false is returned if there is none.
- */
-static bool
-version_before(Relation rel, ItemPointer tid, InplaceTupleHeader hdr,
-			   UndoWalkGuard *guard)
-{
-	UndoRecord	rec;
-
-	do
-	{
-		if (!HdrHasUndo(hdr) ||
-			!UndoFetch(rel, HdrGetUndo(hdr), ItemPointerGetBlockNumber(tid),
-					   ItemPointerGetOffsetNumber(tid), hdr, true, &rec))
-			return false;
-		UndoWalkCheck(guard, rel, HdrGetUndo(hdr),
-					  ItemPointerGetBlockNumber(tid),
-					  ItemPointerGetOffsetNumber(tid));
-		*hdr = rec.old;
-	} while (rec.hdr.ur_type == UNDO_LOCK);
-	return true;
-}
-
 /* is this the version meant?  (Locks are for committed ones.) */
 static bool
 is_version_meant(const RowTarget *target, InplaceTupleHeader hdr)
@@ -73,8 +49,8 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 					 const RowTarget *target)
 {
 	InplaceTupleHeaderData hdr = *tup;
-	ItemPointerData tid = target->tid;
 	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
 
 	if (target->newest)
 		return false;
@@ -82,7 +58,7 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 	{
 		InplaceTupleHeaderData newer = hdr;
 
-		if (!version_before(rel, &tid, &hdr, &guard))
+		if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
 			return false;
 		if (is_version_meant(target, &hdr))
 			return (newer.t_infomask & IP_MOVED_PARTITION) == 0 &&
@@ -151,6 +127,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 {
 	InplaceTupleHeaderData hdr = *tup;
 	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
 	TransactionId changer = InvalidTransactionId;
 	TransactionId first_gone = InvalidTransactionId;	/* with whose change */
 	bool		moved = (tup->t_infomask & IP_MOVED) != 0;
@@ -161,7 +138,8 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 	{
 		InplaceTupleHeaderData newer = hdr;
 		XidStatus	status = inplace_xid_status(&newer, InvalidBuffer);
-		bool		first = !version_before(rel, tid, &hdr, &guard);
+		bool		first = !inplace_version_before(rel, tid, &hdr, true, &guard,
+													&rec);
 
 		if (status == XID_CURRENT)
 			return CHAIN_FREE;

@@ -167,6 +167,30 @@ inplace_lockers_alive(const RowLockers *lockers)
 	return TransactionIdIsInProgress(lockers->xid);
 }
 
+/*
+ * From the header of a version to that of the one before it at the same TID, past
+ * records of locks; false if there is none.  *rec is what was in between last:
+ * that of the change.
+ */
+bool
+inplace_version_before(Relation rel, const ItemPointerData *tid,
+					   InplaceTupleHeader hdr, bool missing_ok,
+					   UndoWalkGuard *guard, UndoRecord *rec)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+
+	do
+	{
+		if (!HdrHasUndo(hdr) ||
+			!UndoFetch(rel, HdrGetUndo(hdr), blk, off, hdr, missing_ok, rec))
+			return false;
+		UndoWalkCheck(guard, rel, HdrGetUndo(hdr), blk, off);
+		*hdr = rec->old;
+	} while (rec->hdr.ur_type == UNDO_LOCK);
+	return true;
+}
+
 bool
 inplace_moved_to(Relation rel, InplaceTupleHeader tup, ItemPointer from,
 				 ItemPointer to)
@@ -372,20 +396,9 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 			((hdr.t_infomask & IP_DELETED) && !(hdr.t_infomask & IP_MOVED)))
 			return false;
 
-		/* to the version before, past the record of a lock */
-		do
-		{
-			if (!HdrHasUndo(&hdr) ||
-				!UndoFetch(rel, HdrGetUndo(&hdr),
-						   ItemPointerGetBlockNumber(&target->tid),
-						   ItemPointerGetOffsetNumber(&target->tid), &hdr,
-						   status == XID_COMMITTED, &rec))
-				return false;
-			UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
-						  ItemPointerGetBlockNumber(&target->tid),
-						  ItemPointerGetOffsetNumber(&target->tid));
-			hdr = rec.old;
-		} while (rec.hdr.ur_type == UNDO_LOCK);
+		if (!inplace_version_before(rel, &target->tid, &hdr,
+									status == XID_COMMITTED, &guard, &rec))
+			return false;
 
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status == XID_COMMITTED &&
@@ -410,19 +423,8 @@ inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 	{
 		XidStatus	status;
 
-		do
-		{
-			if (!HdrHasUndo(hdr) ||
-				!UndoFetch(rel, HdrGetUndo(hdr),
-						   ItemPointerGetBlockNumber(&target->tid),
-						   ItemPointerGetOffsetNumber(&target->tid), hdr, true,
-						   &rec))
-				return InvalidTransactionId;
-			UndoWalkCheck(&guard, rel, HdrGetUndo(hdr),
-						  ItemPointerGetBlockNumber(&target->tid),
-						  ItemPointerGetOffsetNumber(&target->tid));
-			*hdr = rec.old;
-		} while (rec.hdr.ur_type == UNDO_LOCK);
+		if (!inplace_version_before(rel, &target->tid, hdr, true, &guard, &rec))
+			return InvalidTransactionId;
 		status = inplace_xid_status(hdr, InvalidBuffer);
 		if (status == XID_COMMITTED &&
 			inplace_is_target(target, hdr, status, InvalidCommandId))
@@ -491,20 +493,8 @@ updated_before_delete(Relation rel, InplaceTupleHeader tup,
 
 	if (target->newest)
 		return false;
-	do
-	{
-		if (!HdrHasUndo(&hdr) ||
-			!UndoFetch(rel, HdrGetUndo(&hdr),
-					   ItemPointerGetBlockNumber(&target->tid),
-					   ItemPointerGetOffsetNumber(&target->tid), &hdr, true,
-					   &rec))
-			return false;
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
-					  ItemPointerGetBlockNumber(&target->tid),
-					  ItemPointerGetOffsetNumber(&target->tid));
-		hdr = rec.old;
-	} while (rec.hdr.ur_type == UNDO_LOCK);
-
+	if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
+		return false;
 	return !inplace_is_target(target, &hdr,
 							  inplace_xid_status(&hdr, InvalidBuffer),
 							  InvalidCommandId) &&
@@ -538,14 +528,8 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		XidStatus	status;
 		CommandId	older;
 
-		do
-		{
-			if (!HdrHasUndo(&hdr))
-				return cid;
-			UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
-			UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr), blk, off);
-			hdr = rec.old;
-		} while (rec.hdr.ur_type == UNDO_LOCK);
+		if (!inplace_version_before(rel, &target->tid, &hdr, false, &guard, &rec))
+			return cid;
 		status = inplace_xid_status(&hdr, InvalidBuffer);
 		if (status != XID_CURRENT)
 			return status == XID_COMMITTED &&

@@ -108,6 +108,11 @@ extern LockTupleMode inplace_change_mode(InplaceTupleHeader tup);
 extern bool inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
 							  XidStatus status, CommandId cid);
 
+/* the header of the version before, see rowcheck.c */
+extern bool inplace_version_before(Relation rel, const ItemPointerData *tid,
+								   InplaceTupleHeader hdr, bool missing_ok,
+								   UndoWalkGuard *guard, UndoRecord *rec);
+
 /* the new TID of a row whose header says MOVED */
 extern bool inplace_moved_to(Relation rel, InplaceTupleHeader tup,
 							 ItemPointer from, ItemPointer to);
