@@ -95,9 +95,9 @@ inplace_keep_lockers(Relation rel, BlockNumber blk, OffsetNumber off,
 	Size		len;
 
 	/*
-	 * A lock that this very (sub)transaction took goes with its change, unless
-	 * it is on an older version, too; that of an outer one has to be there
-	 * again after a rollback to a savepoint.
+	 * A lock that this very (sub)transaction took goes with its change,
+	 * unless it is on an older version, too; that of an outer one has to be
+	 * there again after a rollback to a savepoint.
 	 */
 	if (!rc->lockers.multi &&
 		TransactionIdEquals(rc->lockers.xid, GetCurrentTransactionIdIfAny()) &&

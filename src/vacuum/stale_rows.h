@@ -33,15 +33,15 @@ typedef struct StaleRows
 	int64		nrows;
 
 	/*
-	 * Where to look for a block: from start[blk >> shift] up to the start that
-	 * follows.
+	 * Where to look for a block: from start[blk >> shift] up to the start
+	 * that follows.
 	 */
 	int			shift;
 	Size		nstarts;
 	uint32	   *start;			/* one more than nstarts */
 
-	bool		only_more;		/* of the index at hand only rows with more than
-								 * one entry are wanted */
+	bool		only_more;		/* of the index at hand only rows with more
+								 * than one entry are wanted */
 } StaleRows;
 
 /* the block, or NULL if the set has no row in it */
