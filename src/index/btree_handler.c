@@ -20,6 +20,8 @@
 #include "access/amapi.h"
 #include "access/nbtree.h"
 #include "access/relscan.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
 #include "index/ddl.h"
 #include "index/index.h"
 #include "index/key.h"
@@ -29,6 +31,7 @@
 #include "table/scan.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(inplace_btree_handler);
 
@@ -298,6 +301,30 @@ bool
 inplace_index_is_btree(Relation index)
 {
 	return index->rd_indam->aminsert == inplace_btree_insert;
+}
+
+/*
+ * The same by its operator classes: while it is built in parallel its pg_class row
+ * says btree.
+ */
+bool
+inplace_index_class_takes(Relation index)
+{
+	bool		isnull;
+	oidvector  *classes = (oidvector *)
+		DatumGetPointer(SysCacheGetAttr(INDEXRELID, index->rd_indextuple,
+										Anum_pg_index_indclass, &isnull));
+	HeapTuple	tuple;
+	bool		result;
+
+	Assert(!isnull);
+	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(classes->values[0]));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator class %u",
+			 classes->values[0]);
+	result = ((Form_pg_opclass) GETSTRUCT(tuple))->opcmethod == inplace_btree_am();
+	ReleaseSysCache(tuple);
+	return result;
 }
 
 /* ---------------- not preloaded ---------------- */

@@ -207,6 +207,7 @@ typedef struct UniqueCheckKey
 extern const UniqueCheckKey *inplace_unique_check_key;
 
 extern bool inplace_index_is_btree(Relation index);
+extern bool inplace_index_class_takes(Relation index);
 extern bool inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
 									  InplaceTupleHeader tup);
 

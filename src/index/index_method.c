@@ -197,6 +197,27 @@ update_relcache(Oid indexid, oidvector *opclasses)
 }
 
 /*
+ * The index has been built for btree, from rows with versions that have other keys:
+ * snapshots that need these must not use it.  CREATE INDEX says so, if need be, in
+ * the same way, REINDEX does not.
+ */
+static void
+hide_from_older_snapshots(Oid indexid)
+{
+	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
+	HeapTuple	tuple;
+
+	/* (the build may just have said the opposite) */
+	CommandCounterIncrement();
+	tuple = copy_pg_index(indexid);
+	((Form_pg_index) GETSTRUCT(tuple))->indcheckxmin = true;
+	CatalogTupleUpdate(pg_index, &tuple->t_self, tuple);
+	heap_freetuple(tuple);
+	table_close(pg_index, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+/*
  * The caller has locked the table, and knows that the index has no constraint,
  * and that its parent and its parts, if it is partitioned, change with it.
  */
@@ -236,7 +257,10 @@ inplace_index_set_method(Oid indexid, Oid am)
 	update_relcache(indexid, opclasses);
 
 	if (rebuild)
+	{
 		ReindexIndex(indexid, persistence);
+		hide_from_older_snapshots(indexid);
+	}
 }
 
 /* what a partitioned index and those attached to it have in common */

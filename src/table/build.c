@@ -15,6 +15,13 @@
  * because the transaction that made the newest one may yet roll back, and an
  * update of its columns is done in place.
  *
+ * REINDEX.  The server takes ii_BrokenHotChain to be known from CREATE INDEX, for a
+ * key does not change within a chain once there is an index on it; and so it is
+ * here, but for inplace_btree.  When one is built again, also by a rewrite of the
+ * table, it gets the keys of the older versions of rows that are IP_STALE, as it
+ * had them (invariant 1 in index.h).  Where a row is not, the versions with
+ * other keys are older than the index.
+ *
  * States.  With SnapshotAny all rows of a page are classified under the page
  * lock before the first is handed out; whatever needs the lock to be let go
  * of (aborted changes to be restored, a transaction to be waited for) makes
@@ -26,13 +33,16 @@
 #include "inplace.h"
 
 #include "access/amapi.h"
+#include "access/nbtree.h"
 #include "catalog/catalog.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
+#include "index/index.h"
 #include "nodes/execnodes.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
@@ -65,6 +75,7 @@ typedef struct BuildState
 	bool		anyvisible;
 	bool		unique;			/* uniqueness or exclusion is checked */
 	bool		all_versions;	/* older versions go into the index, too */
+	bool		former_keys;	/* their keys do, if the row is IP_STALE */
 	bool		is_catalog;
 
 	ChainWalk  *walk;			/* made when first needed */
@@ -132,8 +143,10 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 					InplaceTupleHeader tup, Size len)
 {
 	ChainWalk  *walk = bs->walk;
+	bool		keep = bs->all_versions ||
+		(bs->former_keys && (tup->t_infomask & IP_STALE) != 0);
 
-	if (!bs->all_versions && bs->info->ii_BrokenHotChain)
+	if (!keep && bs->info->ii_BrokenHotChain)
 		return;
 
 	if (walk == NULL)
@@ -148,10 +161,9 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 		if (walk->change != UNDO_UPDATE)
 			continue;
 		if (!bs->all_versions)
-		{
 			bs->info->ii_BrokenHotChain = true;
+		if (!keep)
 			return;
-		}
 
 		if (bs->page_cxt == NULL)
 			bs->page_cxt = AllocSetContextCreate(bs->estate->es_query_cxt,
@@ -324,20 +336,125 @@ restart:
 	return live;
 }
 
-static void
-report_older_versions(BuildState *bs, InplaceScanDesc scan)
+/* a key that has been reported for the row at hand */
+typedef struct ReportedKey
 {
-	OlderVersion *v;
+	struct ReportedKey *next;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+} ReportedKey;
 
-	for (v = bs->older; v != NULL; v = v->next)
+/*
+ * Is one of the keys equal to this one?  As a rule equal ones are identical.  If
+ * not, the version is older than the index, or its key would have moved it.
+ */
+static bool
+is_reported(BuildState *bs, const ReportedKey *keys, const Datum *values,
+			const bool *isnull)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(bs->index);
+
+	for (; keys != NULL; keys = keys->next)
+	{
+		int			i = 0;
+
+		while (i < nkeys && keys->isnull[i] == isnull[i] &&
+			   (isnull[i] ||
+				DatumGetInt32(FunctionCall2Coll(index_getprocinfo(bs->index, i + 1,
+																  BTORDER_PROC),
+												bs->index->rd_indcollation[i],
+												keys->values[i],
+												values[i])) == 0))
+			i++;
+		if (i == nkeys)
+			return true;
+	}
+	return false;
+}
+
+static ReportedKey *
+add_reported(BuildState *bs, ReportedKey *keys, const Datum *values,
+			 const bool *isnull)
+{
+	MemoryContext old = MemoryContextSwitchTo(bs->page_cxt);
+	ReportedKey *key = palloc(sizeof(ReportedKey));
+	TupleDesc	desc = RelationGetDescr(bs->index);
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(bs->index); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		key->isnull[i] = isnull[i];
+		key->values[i] = isnull[i] ? (Datum) 0 :
+			datumCopy(values[i], att->attbyval, att->attlen);
+	}
+	key->next = keys;
+	MemoryContextSwitchTo(old);
+	return key;
+}
+
+/*
+ * Put an older version into the slot.
+ */
+static void
+store_older(BuildState *bs, InplaceScanDesc scan, const OlderVersion *v)
+{
+	ItemPointerData tid;
+
+	TidSet(&tid, scan->cblock, v->off);
+	MemoryContextReset(bs->econtext->ecxt_per_tuple_memory);
+	inplace_store_tuple(bs->slot, RelationGetRelid(bs->table), &tid,
+						v->tuple, v->len, NULL, false);
+}
+
+/*
+ * The keys of a row's older versions, each once, and not if it is that of the
+ * newest version, which has been reported.  Returns the version that follows, of
+ * another row.
+ */
+static OlderVersion *
+report_former_keys(BuildState *bs, InplaceScanDesc scan, OlderVersion *v)
+{
+	OffsetNumber off = v->off;
+	ReportedKey *keys = NULL;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	MemoryContextReset(bs->econtext->ecxt_per_tuple_memory);
+	if (inplace_scan_store(scan, off, bs->slot) && eval_row(bs, values, isnull))
+		keys = add_reported(bs, keys, values, isnull);
+
+	for (; v != NULL && v->off == off; v = v->next)
 	{
 		ItemPointerData tid;
 
-		TidSet(&tid, scan->cblock, v->off);
-		MemoryContextReset(bs->econtext->ecxt_per_tuple_memory);
-		inplace_store_tuple(bs->slot, RelationGetRelid(bs->table), &tid,
-							v->tuple, v->len, NULL, false);
+		CHECK_FOR_INTERRUPTS();
+		store_older(bs, scan, v);
+		if (!eval_row(bs, values, isnull) ||
+			is_reported(bs, keys, values, isnull))
+			continue;
+		keys = add_reported(bs, keys, values, isnull);
+		TidSet(&tid, scan->cblock, off);
+		bs->callback(bs->index, &tid, values, isnull, false, bs->callback_state);
+	}
+	return v;
+}
+
+static void
+report_older_versions(BuildState *bs, InplaceScanDesc scan)
+{
+	OlderVersion *v = bs->older;
+
+	while (v != NULL)
+	{
+		if (!bs->all_versions)
+		{
+			v = report_former_keys(bs, scan, v);
+			continue;
+		}
+		store_older(bs, scan, v);
 		report_row(bs, false);
+		v = v->next;
 	}
 }
 
@@ -372,6 +489,8 @@ inplace_index_build_range_scan(Relation table, Relation index,
 	if (index->rd_indam->amsummarizing)
 		bs.all_versions = true;
 #endif
+	bs.former_keys = ReindexIsProcessingIndex(RelationGetRelid(index)) &&
+		inplace_index_class_takes(index);
 	Assert(!(anyvisible && bs.unique));
 
 	eval_begin(&bs);

@@ -21,8 +21,9 @@
  * that), nor has anybody else a TID of the old table.  A row that was moved
  * leads to its new place in the new table (cluster_moves.c).
  *
- * Indexes are built afterwards, from the newest versions, so a row of the new
- * table has no stale entries.
+ * Indexes are built afterwards.  A row with versions that was IP_STALE is so in the
+ * new table, too: it gets the entries that these need (build.c).  All others have no
+ * stale entries.
  *
  *-------------------------------------------------------------------------
  */
@@ -231,6 +232,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	ItemPointerData old_tid;
 	ItemPointerData tid;
 	uint8		tag = 0;
+	uint16		stale;
 	int			i;
 
 	if (cs->walk == NULL)
@@ -271,6 +273,8 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		n++;
 	}
 
+	stale = n > 1 ? tup->t_infomask & IP_STALE : 0;
+
 	/* the oldest, with room for the longest */
 	i = n - 1;
 
@@ -294,6 +298,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 
 	set_fresh(cs, v[i].tuple, v[i].tuple->t_xid, fresh_cid(v[i].tuple),
 			  (v[i].tuple->t_infomask & IP_FROZEN) != 0);
+	v[i].tuple->t_infomask |= stale;
 
 	/* an unaligned row's space may have to take an aligned one */
 	if (any_aligned && !(v[i].tuple->t_natts & IP_ALIGNED))
@@ -320,6 +325,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		newer->t_tag = tag;
 		newer->t_infomask &= (IP_DELETED | IP_MOVED_PARTITION |
 							  IP_KEYS_UPDATED | IP_COMMITTED);
+		newer->t_infomask |= stale;
 		HdrSetUndo(newer, InvalidUndoPtr);
 
 		/* where it moved to is in the undo of the old table's row */

@@ -206,7 +206,6 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey)
 
 /* ---------------- step 2 ---------------- */
 
-/* with give_up it is none any more */
 void
 stale_sweep(InplaceVacuum *vac)
 {
