@@ -250,6 +250,26 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	_bt_search(index, key, buffer, BT_READ, NULL)
 #endif
 
+/* how it looks for a page by the page's high key: differently from 17 on */
+#if PG_VERSION_NUM >= 170000
+#define BtSetPivotSearch(key) \
+	((key)->nextkey = false, (key)->backward = true)
+#else
+#define BtSetPivotSearch(key)	((key)->pivotsearch = true)
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#define BtGetStackBuf(index, table, stack, child) \
+	_bt_getstackbuf(index, table, stack, child)
+#define BtDedupPass(index, buffer, table) \
+	_bt_dedup_pass(index, buffer, NULL, 0, true)
+#else
+#define BtGetStackBuf(index, table, stack, child) \
+	_bt_getstackbuf(index, stack, child)
+#define BtDedupPass(index, buffer, table) \
+	_bt_dedup_pass(index, buffer, table, NULL, 0, true)
+#endif
+
 /* the longest entry: the same for all pages from 18 on */
 #if PG_VERSION_NUM >= 180000
 #define BTMaxItemSizeOf(page)	BTMaxItemSize

@@ -33,6 +33,8 @@
 #include "commands/defrem.h"
 #include "executor/executor.h"
 #include "index/ddl.h"
+#include "index/in_flight.h"
+#include "index/index.h"
 #include "nodes/makefuncs.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -86,6 +88,7 @@ InplaceShmemRequest(void)
 	RequestAddinShmemSpace(UndoSeenShmemSize());
 	RequestAddinShmemSpace(FreezeShmemSize());
 	RequestAddinShmemSpace(WalProtectShmemSize());
+	RequestAddinShmemSpace(InFlightShmemSize());
 }
 
 static void
@@ -99,6 +102,7 @@ InplaceShmemStartup(void)
 	UndoSeenShmemInit();
 	FreezeShmemInit();
 	WalProtectShmemInit();
+	InFlightShmemInit();
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -610,6 +614,13 @@ DefineSettings(void)
 							 "Indexes of constraints are always btree.",
 							 &inplace_default_index_method,
 							 DEFAULT_INDEX_INPLACE_BTREE, default_index_methods,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.merge_index_pages",
+							 "VACUUM merges sparse pages of inplace_btree indexes.",
+							 NULL,
+							 &inplace_merge_index_pages,
+							 true,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */

@@ -9,6 +9,8 @@
  *				table's fetch state, where the row is compared with it
  *	 amgetbitmap	has every row rechecked (the loop is the one thing that is
  *				written anew)
+ *	 ambeginscan, amendscan, aminitparallelscan, amrestrpos	let those know
+ *				who merge pages (in_flight.c)
  *	 aminsert	leaves the key for the table's side of a unique
  *				check, which is asked about a TID alone
  *	 ambuild	nbtree's build takes only relations that say btree
@@ -23,6 +25,7 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
 #include "index/ddl.h"
+#include "index/in_flight.h"
 #include "index/index.h"
 #include "index/key.h"
 #include "nodes/execnodes.h"
@@ -56,6 +59,49 @@ nbtree_routine(void)
 
 /* ---------------- scans ---------------- */
 
+static IndexScanDesc
+inplace_btree_beginscan(Relation index, int nkeys, int norderbys)
+{
+	in_flight_begin(index);
+	return nbtree_routine()->ambeginscan(index, nkeys, norderbys);
+}
+
+static void
+inplace_btree_endscan(IndexScanDesc scan)
+{
+	nbtree_routine()->amendscan(scan);
+	in_flight_end(scan->indexRelation);
+}
+
+/* the leader begins its scan after that */
+static void
+inplace_btree_initparallelscan(void *target)
+{
+	nbtree_routine()->aminitparallelscan(target);
+	in_flight_parallel();
+}
+
+/* what a scan that began on a standby knows of merges, or NULL */
+static inline StandbyScan *
+standby_scan(IndexScanDesc scan)
+{
+	if (likely(!scan->xactStartedInRecovery))
+		return NULL;
+	if (scan->xs_heapfetch == NULL || !RelationIsInplace(scan->heapRelation))
+		return NULL;
+	return &((InplaceIndexFetchData *) scan->xs_heapfetch)->standby;
+}
+
+static void
+inplace_btree_restrpos(IndexScanDesc scan)
+{
+	StandbyScan *standby = standby_scan(scan);
+
+	nbtree_routine()->amrestrpos(scan);
+	if (standby)
+		standby_scan_restored(standby, scan);
+}
+
 /*
  * nbtree keeps copies of the entries of a page if the caller wants entries, and
  * then also its pin, which makes VACUUM wait.  That is for index-only scans,
@@ -82,6 +128,8 @@ inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 	nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
 	scan->xs_want_itup = want_itup;
 	BtSetDropPin(scan);
+	if (standby_scan(scan))
+		standby_scan_start(standby_scan(scan));
 }
 
 #ifdef USE_ASSERT_CHECKING
@@ -149,13 +197,18 @@ expect_next_row(IndexScanDesc scan, ScanDirection dir)
 static bool
 inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
+	StandbyScan *standby = standby_scan(scan);
 	bool		found;
 
 #ifdef USE_ASSERT_CHECKING
 	if (scan->kill_prior_tuple)
 		avoid_assertion(scan);
 #endif
+	if (standby)
+		standby_scan_step(standby);
 	found = nbtree_routine()->amgettuple(scan, dir);
+	if (standby)
+		standby_scan_stepped(standby, scan);
 
 	if (scan->xs_heapfetch && RelationIsInplace(scan->heapRelation))
 	{
@@ -173,24 +226,43 @@ inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 	return found;
 }
 
+/* _bt_first or _bt_next */
+static bool
+next_page(IndexScanDesc scan, bool first, StandbyScan *standby)
+{
+	bool		found;
+
+	if (standby)
+		standby_scan_step(standby);
+	found = first ? _bt_first(scan, ForwardScanDirection) :
+		_bt_next(scan, ForwardScanDirection);
+	if (standby)
+		standby_scan_stepped(standby, scan);
+	return found;
+}
+
 static int64
 inplace_btree_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+	StandbyScan state;
+	StandbyScan *standby = scan->xactStartedInRecovery ? &state : NULL;
 	int64		n = 0;
 
 	if (!BtStartArrayKeys(scan))
 		return 0;
+	if (standby)
+		standby_scan_start(standby);
 	do
 	{
-		if (!_bt_first(scan, ForwardScanDirection))
+		if (!next_page(scan, true, standby))
 			continue;
 		tbm_add_tuples(tbm, &scan->xs_heaptid, 1, true);
 		n++;
 		for (;;)
 		{
 			if (++so->currPos.itemIndex > so->currPos.lastItem &&
-				!_bt_next(scan, ForwardScanDirection))
+				!next_page(scan, false, standby))
 				break;
 			tbm_add_tuples(tbm, &so->currPos.items[so->currPos.itemIndex].heapTid,
 						   1, true);
@@ -370,7 +442,11 @@ inplace_btree_handler(PG_FUNCTION_ARGS)
 	memcpy(am, nbtree_routine(), sizeof(IndexAmRoutine));
 	am->ambuild = inplace_btree_build;
 	am->aminsert = inplace_btree_insert;
+	am->ambeginscan = inplace_btree_beginscan;
 	am->amrescan = inplace_btree_rescan;
+	am->amendscan = inplace_btree_endscan;
+	am->amrestrpos = inplace_btree_restrpos;
+	am->aminitparallelscan = inplace_btree_initparallelscan;
 	am->amgettuple = inplace_btree_gettuple;
 	am->amgetbitmap = inplace_btree_getbitmap;
 	if (unlikely(!inplace_preloaded))

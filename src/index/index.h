@@ -194,6 +194,11 @@ extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 									   TransactionId horizon,
 									   StaleRows *rows);
 
+/* merge.c */
+extern bool inplace_merge_index_pages;
+
+extern BlockNumber inplace_merge_leaves(Relation table, Relation index);
+
 /* btree_handler.c */
 
 /* what a unique check in progress is about */

@@ -22,6 +22,7 @@
 #ifndef INPLACE_SCAN_H
 #define INPLACE_SCAN_H
 
+#include "index/in_flight.h"
 #include "table/table.h"
 
 /* entries of vis[]: an offset number and flags */
@@ -80,6 +81,7 @@ typedef struct InplaceIndexFetchData
 	/* left by an inplace_btree scan: the entry that the next TID is from */
 	Relation	index;
 	IndexTuple	itup;
+	StandbyScan standby;		/* if the scan began on one */
 
 	/* for an index-only scan of one with INCLUDE columns */
 	IndexScanDesc scan;

@@ -365,7 +365,10 @@ scan_table(InplaceVacuum *vac)
 								 vac->rel_pages);
 
 	if (vac->nindexes > 0 && vac->do_index_cleanup)
+	{
+		vacuum_merge_index_pages(vac);
 		inplace_vacuum_cleanup_indexes(vac);
+	}
 }
 
 /* ---------------- the frame ---------------- */

@@ -244,6 +244,7 @@ extern bool dead_items_next(InplaceVacuum *vac, DeadItemsIter *it,
 extern void dead_items_end(DeadItemsIter *it);
 
 extern void inplace_vacuum_round(InplaceVacuum *vac);
+extern void vacuum_merge_index_pages(InplaceVacuum *vac);
 extern void inplace_vacuum_cleanup_indexes(InplaceVacuum *vac);
 extern void inplace_vacuum_update_index_stats(InplaceVacuum *vac);
 

@@ -19,6 +19,7 @@
 #include <math.h>
 
 #include "access/visibilitymap.h"
+#include "index/index.h"
 #include "storage/freespace.h"
 #include "table/table.h"
 #include "utils/memutils.h"
@@ -372,6 +373,56 @@ vacuum_indexes(InplaceVacuum *vac)
 	pgstat_progress_update_param(PROGRESS_VACUUM_NUM_INDEX_VACUUMS,
 								 vac->num_index_scans);
 	return finished;
+}
+
+/*
+ * What merging has left of pages is for nbtree, which goes through the index for
+ * that.  Beside parallel workers, who keep an index's statistics to themselves, its
+ * figures are lost.
+ */
+static void
+finish_merged_pages(InplaceVacuum *vac, int i)
+{
+	IndexVacuumInfo info;
+
+	if (vac->pvs == NULL)
+	{
+		vacuum_empty_index(vac, i);
+		return;
+	}
+	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
+	(void) index_bulk_delete(&info, NULL, no_dead_item, NULL);
+}
+
+/*
+ * Merge sparse pages of indexes that this VACUUM has been through (index/merge.c).
+ */
+void
+vacuum_merge_index_pages(InplaceVacuum *vac)
+{
+	VacuumPhase saved_phase = vac->phase;
+
+	if (!vac->swept && vac->num_index_scans == 0)
+		return;
+	for (int i = 0; i < vac->nindexes; i++)
+	{
+		BlockNumber merged;
+
+		if (!inplace_index_is_btree(vac->indrels[i]))
+			continue;
+		if (inplace_vacuum_failsafe(vac))
+			return;
+		enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
+		merged = inplace_merge_leaves(vac->rel, vac->indrels[i]);
+		if (merged > 0)
+		{
+			ereport(DEBUG2,
+					(errmsg("index \"%s\": merged %u pages",
+							vac->indname, merged)));
+			finish_merged_pages(vac, i);
+		}
+		leave_index(vac, saved_phase);
+	}
 }
 
 void

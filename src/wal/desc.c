@@ -185,7 +185,13 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 			}
 			break;
 		case XLOG_IP_VACUUM:
-			if (datalen >= sizeof(uint16))
+			if (datalen < sizeof(uint16))
+				break;
+			if (*(uint16 *) rec & XLIP_MERGE)
+				appendStringInfo(buf, "merge of index pages, downlink: %u, left sibling: %u",
+								 ((xl_ip_merge *) rec)->off,
+								 ((xl_ip_merge *) rec)->prev);
+			else
 				appendStringInfo(buf, "nunused: %u", *(uint16 *) rec);
 			break;
 		case XLOG_IP_FREEZE:

@@ -399,13 +399,18 @@ inplace_redo_vacuum(XLogReaderState *record)
 {
 	RelFileLocator loc;
 	BlockNumber blk;
+	uint16	   *data = (uint16 *) XLogRecGetData(record);
 	Buffer		buffer;
 
+	if (data[0] & XLIP_MERGE)
+	{
+		inplace_redo_merge(record);
+		return;
+	}
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
 		Page		page = BufferGetPage(buffer);
-		uint16	   *data = (uint16 *) XLogRecGetData(record);
 
 		inplace_page_apply_vacuum(page, data + 1, data[0]);
 		PageSetLSN(page, record->EndRecPtr);

@@ -14,6 +14,8 @@
 #include "inplace.h"
 
 #include "access/bufmask.h"
+#include "access/nbtree.h"
+#include "access/nbtxlog.h"
 #include "access/visibilitymap.h"
 #include "access/xlogutils.h"
 #include "access/xlog_internal.h"
@@ -874,13 +876,21 @@ inplace_redo(XLogReaderState *record)
 /*
  * What may differ between a page and its replay: LSN and checksum, page hints,
  * the hole, hint bits of rows (IP_UNCHANGED alone is one), and the command id or
- * speculative token of an inserted row (neither is logged).
+ * speculative token of an inserted row (neither is logged).  Pages of an index are
+ * nbtree's.
  */
 void
 inplace_mask(char *pagedata, BlockNumber blkno)
 {
 	Page		page = (Page) pagedata;
 
+	/* a page of an index (undo pages have a smaller special space) */
+	if (!PageIsNew(page) &&
+		PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData)))
+	{
+		btree_mask(pagedata, blkno);
+		return;
+	}
 	mask_page_lsn_and_checksum(page);
 	mask_page_hint_bits(page);
 	if (PageIsNew(page))

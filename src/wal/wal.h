@@ -31,7 +31,8 @@
 #define XLOG_IP_LOCK			0x50
 #define XLOG_IP_RESTORE			0x60	/* rollback of one row, on its page */
 #define XLOG_IP_PRUNE			0x70
-#define XLOG_IP_VACUUM			0x80	/* LP_DEAD to LP_UNUSED */
+#define XLOG_IP_VACUUM			0x80	/* LP_DEAD to LP_UNUSED; or pages of an
+										 * index merged */
 #define XLOG_IP_FREEZE			0x90
 #define XLOG_IP_VISIBLE			0xA0
 #define XLOG_IP_UNDO_DISCARD	0xB0
@@ -175,7 +176,21 @@ typedef struct xl_ip_prune
 /*
  * XLOG_IP_VACUUM.  Block 0.  Main data: uint16 count, then offsets of line
  * pointers made LP_UNUSED (trailing ones are cut off).
+ *
+ * With XLIP_MERGE for the count it is about an inplace_btree (log_merge.c).  Block 0
+ * is the page that gets the entries, which are its data, one after the other, each
+ * of MAXALIGNed length; block 1 the page that they come from, which is made
+ * anew; block 2 the parent.
  */
+typedef struct xl_ip_merge
+{
+	uint16		what;			/* XLIP_MERGE */
+	OffsetNumber off;			/* of the downlink to block 1 in the parent */
+	BlockNumber prev;			/* block 1's left sibling */
+} xl_ip_merge;
+
+#define XLIP_MERGE				0x8000
+#define SizeOfIpMerge	(offsetof(xl_ip_merge, prev) + sizeof(BlockNumber))
 
 /*
  * XLOG_IP_FREEZE.  Block 0.  Main data: this, then offsets: nfreeze of rows
@@ -225,6 +240,18 @@ extern void inplace_redo(XLogReaderState *record);
 extern void inplace_desc(StringInfo buf, XLogReaderState *record);
 extern const char *inplace_identify(uint8 info);
 extern void inplace_mask(char *pagedata, BlockNumber blkno);
+
+/* log_merge.c */
+extern bool inplace_page_merge(Page result, Page right, const char *entries,
+							   Size len);
+extern void inplace_page_make_half_dead(Page page, BlockNumber prev,
+										BlockNumber next);
+extern void inplace_page_drop_downlink(Page page, OffsetNumber off,
+									   BlockNumber right);
+extern void inplace_log_merge(Buffer right, Buffer left, Buffer parent,
+							  OffsetNumber off, BlockNumber prev,
+							  const char *entries, Size len);
+extern void inplace_redo_merge(XLogReaderState *record);
 
 /* log_vacuum.c: a recovery conflict with snapshots that do not see horizon */
 extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);

@@ -1,0 +1,226 @@
+/*-------------------------------------------------------------------------
+ *
+ * log_merge.c
+ *	  Merging two leaf pages of an inplace_btree (index/merge.c): the changes to
+ *	  the pages, their record and its replay.
+ *
+ * The record is an XLOG_IP_VACUUM with XLIP_MERGE (wal.h).  Its pages are
+ * nbtree's, and what is left of them is as nbtree's own records would have it.
+ *
+ * Replay has both leaf pages locked while it changes them, so whoever comes to
+ * one of them sees all of it.  For scans that have been there see
+ * index/in_flight.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/nbtree.h"
+#include "access/transam.h"
+#include "access/xloginsert.h"
+#include "access/xlogutils.h"
+#include "index/in_flight.h"
+#include "wal/wal.h"
+
+/* ---------------- the pages ---------------- */
+
+static bool
+copy_items(Page to, Page from, OffsetNumber first, OffsetNumber last)
+{
+	for (OffsetNumber off = first; off <= last; off++)
+	{
+		ItemId		lp = PageGetItemId(from, off);
+		OffsetNumber at = OffsetNumberNext(PageGetMaxOffsetNumber(to));
+
+		if (PageAddItem(to, (Item) PageGetItem(from, lp), ItemIdGetLength(lp),
+						at, false, false) != at)
+			return false;
+		if (ItemIdIsDead(lp))
+			ItemIdMarkDead(PageGetItemId(to, at));
+	}
+	return true;
+}
+
+static bool
+add_entries(Page to, const char *entries, Size len)
+{
+	const char *p = entries;
+
+	while (p < entries + len)
+	{
+		IndexTupleData header;
+		Size		size;
+		OffsetNumber at = OffsetNumberNext(PageGetMaxOffsetNumber(to));
+
+		/* (not aligned in a WAL record) */
+		memcpy(&header, p, sizeof(header));
+		size = MAXALIGN(IndexTupleSize(&header));
+		if (size < sizeof(IndexTupleData) || size > entries + len - p ||
+			PageAddItem(to, (Item) p, size, at, false, false) != at)
+			return false;
+		p += size;
+	}
+	return true;
+}
+
+/*
+ * Make "result" the page "right", with the entries, one after the other, before
+ * its own.  False if they do not fit.
+ */
+bool
+inplace_page_merge(Page result, Page right, const char *entries, Size len)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(right);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+
+	_bt_pageinit(result, BLCKSZ);
+	*BTPageGetOpaque(result) = *opaque;
+	PageSetLSN(result, PageGetLSN(right));
+	return copy_items(result, right, FirstOffsetNumber, first - 1) &&
+		add_entries(result, entries, len) &&
+		copy_items(result, right, first, PageGetMaxOffsetNumber(right));
+}
+
+/* what is left of the left page: what nbtree makes of an empty one */
+void
+inplace_page_make_half_dead(Page page, BlockNumber prev, BlockNumber next)
+{
+	XLogRecPtr	lsn = PageGetLSN(page);
+	BTPageOpaque opaque;
+	IndexTupleData hikey;
+
+	_bt_pageinit(page, BLCKSZ);
+	PageSetLSN(page, lsn);
+	opaque = BTPageGetOpaque(page);
+	opaque->btpo_prev = prev;
+	opaque->btpo_next = next;
+	opaque->btpo_level = 0;
+	opaque->btpo_flags = BTP_HALF_DEAD | BTP_LEAF;
+	opaque->btpo_cycleid = 0;
+
+	memset(&hikey, 0, sizeof(hikey));
+	hikey.t_info = sizeof(IndexTupleData);
+	BTreeTupleSetTopParent(&hikey, InvalidBlockNumber);
+	if (PageAddItem(page, (Item) &hikey, sizeof(hikey), P_HIKEY,
+					false, false) != P_HIKEY)
+		elog(ERROR, "could not add a high key to an empty page");
+}
+
+/* the downlink at "off" leads to "right" from now on, and the next one goes */
+void
+inplace_page_drop_downlink(Page page, OffsetNumber off, BlockNumber right)
+{
+	IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+
+	BTreeTupleSetDownLink(itup, right);
+	PageIndexTupleDelete(page, OffsetNumberNext(off));
+}
+
+/* ---------------- the record ---------------- */
+
+/* as those of log_vacuum.c */
+void
+inplace_log_merge(Buffer right, Buffer left, Buffer parent, OffsetNumber off,
+				  BlockNumber prev, const char *entries, Size len)
+{
+	xl_ip_merge xlrec;
+	XLogRecPtr	lsn;
+
+	xlrec.what = XLIP_MERGE;
+	xlrec.off = off;
+	xlrec.prev = prev;
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpMerge);
+	XLogRegisterBuffer(0, right, REGBUF_STANDARD);
+	XLogRegisterBufData(0, unconstify(char *, entries), len);
+	XLogRegisterBuffer(1, left, REGBUF_WILL_INIT);
+	XLogRegisterBuffer(2, parent, REGBUF_STANDARD);
+	lsn = inplace_xlog_insert(XLOG_IP_VACUUM);
+	PageSetLSN(BufferGetPage(right), lsn);
+	PageSetLSN(BufferGetPage(left), lsn);
+	PageSetLSN(BufferGetPage(parent), lsn);
+}
+
+/* ---------------- replay ---------------- */
+
+/*
+ * Parallel scans of the index have to end first: any query that could be one is in
+ * conflict.
+ */
+static void
+wait_for_parallel_scans(RelFileLocator loc)
+{
+	while (in_flight_any_parallel(loc))
+	{
+		inplace_redo_conflict(XidFromFullTransactionId(TransamVariables->nextXid),
+							  loc);
+		/* whoever is on his way out */
+		pg_usleep(1000);
+	}
+}
+
+static void
+redo_right(XLogReaderState *record, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	Page		result = PageGetTempPage(page);
+	Size		len;
+	char	   *entries = XLogRecGetBlockData(record, 0, &len);
+
+	if (!inplace_page_merge(result, page, entries, len))
+		inplace_bad_record(record, "entries do not fit their page");
+	PageRestoreTempPage(result, page);
+	PageSetLSN(page, record->EndRecPtr);
+	MarkBufferDirty(buffer);
+}
+
+static void
+redo_parent(XLogReaderState *record, const xl_ip_merge *xlrec, BlockNumber right)
+{
+	Buffer		buffer;
+
+	if (XLogReadBufferForRedo(record, 2, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+
+		if (xlrec->off >= PageGetMaxOffsetNumber(page))
+			inplace_bad_record(record, "no downlink at its place");
+		inplace_page_drop_downlink(page, xlrec->off, right);
+		PageSetLSN(page, record->EndRecPtr);
+		MarkBufferDirty(buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+}
+
+void
+inplace_redo_merge(XLogReaderState *record)
+{
+	const xl_ip_merge *xlrec = (const xl_ip_merge *) XLogRecGetData(record);
+	RelFileLocator loc;
+	BlockNumber left;
+	BlockNumber right;
+	Buffer		lbuf;
+	Buffer		rbuf;
+
+	XLogRecGetBlockTag(record, 0, &loc, NULL, &right);
+	XLogRecGetBlockTag(record, 1, NULL, NULL, &left);
+	in_flight_replaying(true);
+	if (InHotStandby)
+		wait_for_parallel_scans(loc);
+
+	/* the left page first, as everywhere in nbtree */
+	lbuf = XLogInitBufferForRedo(record, 1);
+	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
+		redo_right(record, rbuf);
+	inplace_page_make_half_dead(BufferGetPage(lbuf), xlrec->prev, right);
+	PageSetLSN(BufferGetPage(lbuf), record->EndRecPtr);
+	MarkBufferDirty(lbuf);
+	in_flight_note_merge(loc, left, right);
+	if (BufferIsValid(rbuf))
+		UnlockReleaseBuffer(rbuf);
+	UnlockReleaseBuffer(lbuf);
+	in_flight_replaying(false);
+
+	redo_parent(record, xlrec, right);
+}
