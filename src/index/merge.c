@@ -40,8 +40,9 @@
  *	  room, so that it is not split by the next insertion.
  *
  * What is not merged: the last child of a parent, whose right sibling is another's;
- * the rightmost page, and the one before it, where ascending keys go; pages with an
- * incomplete split.
+ * the rightmost page, and the one before it, where ascending keys go; the leftmost
+ * one (18's nbtree asserts that a scan to the left does not end at a half-dead page);
+ * pages with an incomplete split.
  *
  * Lock order, as everywhere in nbtree: the left page, the right one, the parent.
  *
@@ -362,7 +363,8 @@ merge_locked(MergeState *ms, Buffer lbuf, Buffer rbuf, BTStack stack)
 	Buffer		pbuf;
 	OffsetNumber poffset;
 
-	if (!is_candidate(left) || !is_candidate(right) ||
+	if (!is_candidate(left) || P_LEFTMOST(BTPageGetOpaque(left)) ||
+		!is_candidate(right) ||
 		BTPageGetOpaque(left)->btpo_next != BufferGetBlockNumber(rbuf) ||
 		BTPageGetOpaque(right)->btpo_prev != BufferGetBlockNumber(lbuf) ||
 		PageGetMaxOffsetNumber(left) < P_FIRSTDATAKEY(BTPageGetOpaque(left)))
