@@ -69,9 +69,12 @@ bool		inplace_merge_index_pages = true;
 /* two pages are merged if their entries take no more than this of a page */
 #define MERGED_FILL		(PAGE_ROOM * 7 / 10)
 
-/* how many pages are looked at first, and when the index is worth it */
-#define SAMPLE_PAGES	64
-#define SPARSE_FILL		(PAGE_ROOM * 6 / 10)
+/*
+ * How many pages are looked at first; the index is worth it if so many of a hundred
+ * have less than half of that.
+ */
+#define SAMPLE_PAGES	100
+#define SPARSE_PAGES	10
 
 /*
  * When a scan is in the way: how often to try again, after this time; and after
@@ -189,14 +192,14 @@ is_candidate(Page page)
 		!P_RIGHTMOST(opaque) && !P_INCOMPLETE_SPLIT(opaque);
 }
 
-/* pages spread evenly over the file */
+/* by pages spread evenly over the file */
 static bool
 is_sparse(MergeState *ms)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(ms->index);
 	BlockNumber step = Max(1, nblocks / SAMPLE_PAGES);
-	Size		total = 0;
 	int			n = 0;
+	int			nsparse = 0;
 
 	for (BlockNumber blk = BTREE_METAPAGE + 1; blk < nblocks; blk += step)
 	{
@@ -209,12 +212,13 @@ is_sparse(MergeState *ms)
 		page = BufferGetPage(buffer);
 		if (!PageIsNew(page) && is_candidate(page))
 		{
-			total += needed_size(ms, page);
 			n++;
+			if (needed_size(ms, page) < MERGED_FILL / 2)
+				nsparse++;
 		}
 		_bt_relbuf(ms->index, buffer);
 	}
-	return n > 1 && total / n < SPARSE_FILL;
+	return nsparse > 1 && nsparse * 100 >= n * SPARSE_PAGES;
 }
 
 /* ---------------- one merge ---------------- */

@@ -295,7 +295,8 @@ inplace_log_replace(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 		return;
 	}
 
-	only = info == XLOG_IP_PUSH && off == FirstOffsetNumber &&
+	/* the first version of a row is added, others take its place and room */
+	only = info == XLOG_IP_PUSH && ui == NULL && off == FirstOffsetNumber &&
 		PageGetMaxOffsetNumber(BufferGetPage(buffer)) == FirstOffsetNumber;
 
 	XLogBeginInsert();

@@ -22,6 +22,7 @@
 #include "storage/freespace.h"
 #include "table/rowcheck.h"
 #include "undo/delta.h"
+#include "utils/varlena.h"
 #include "wal/wal.h"
 
 void
@@ -932,8 +933,27 @@ static RmgrData inplace_rmgr = {
 	.rm_decode = inplace_decode
 };
 
+/*
+ * The server takes wal_consistency_checking = all for all resource managers that
+ * there are when it reads its configuration, before it loads libraries.
+ */
+static void
+check_consistency_with_all(void)
+{
+	char	   *names = pstrdup(wal_consistency_checking_string);
+	List	   *list;
+	ListCell   *lc;
+
+	if (SplitIdentifierString(names, ',', &list))
+		foreach(lc, list)
+			if (pg_strcasecmp(lfirst(lc), "all") == 0)
+				wal_consistency_checking[RM_INPLACE_ID] = true;
+	pfree(names);
+}
+
 void
 InplaceRmgrRegister(void)
 {
 	RegisterCustomRmgr(RM_INPLACE_ID, &inplace_rmgr);
+	check_consistency_with_all();
 }

@@ -1,0 +1,171 @@
+# VACUUM merges sparse pages of an inplace_btree.  A scan that stands on one of them
+# must not lose or repeat rows: on a primary nothing is merged before it ends; on a
+# standby it is cancelled, or it has not been on a merged page; a parallel one keeps
+# replay waiting until it is cancelled.  An interrupted VACUUM and a crash leave an index
+# that the next VACUUM finishes.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $rows = 20000;
+my $node = new_node('primary', allows_streaming => 1, conf => q{
+default_table_access_method = 'inplace'
+autovacuum = off
+});
+$node->start;
+$node->safe_psql('postgres', qq{
+	CREATE EXTENSION inplace;
+	CREATE TABLE t (id int PRIMARY KEY, at int);
+	CREATE SEQUENCE now START 100000;
+	CREATE FUNCTION slow(int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE COST 10000
+		AS 'BEGIN PERFORM pg_sleep(0.005); RETURN true; END';
+	INSERT INTO t SELECT i, i FROM generate_series(1, $rows) i;
+	CREATE INDEX t_at ON t USING inplace_btree (at);
+	ANALYZE t;});
+$node->backup('b');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'b', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = 1s\nhot_standby_feedback = off\n");
+$standby->start;
+
+my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET cursor_tuple_fraction = 1';
+
+# Leaves many pages of the index with a quarter of their entries, and some stale ones,
+# so that the next VACUUM goes through it.
+my $round = 0;
+
+sub make_sparse
+{
+	$round++;
+	$node->safe_psql('postgres', qq{
+		SET inplace.merge_index_pages = off;
+		UPDATE t SET at = nextval('now') WHERE id % 5 <> $round % 5;
+		VACUUM t;
+		UPDATE t SET at = nextval('now') WHERE id % 30 = 0;});
+	$node->wait_for_catchup($standby);
+}
+
+# Returns how many pages were merged.
+sub vacuum
+{
+	my ($rc, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug2; VACUUM (INDEX_CLEANUP on, PARALLEL 0) t");
+	is($rc, 0, 'VACUUM') or diag $err;
+	my $n = $err =~ /index "t_at": merged (\d+) pages/ ? $1 : 0;
+	note "$n pages merged";
+	return $n;
+}
+
+# A cursor that stands somewhere in the index; returns what it has not read yet.
+sub open_cursor
+{
+	my ($where, $dir, $read) = @_;
+	my $s = psql_session($where);
+	$s->query_safe($_) foreach (split(/; /, $by_index), 'BEGIN', "DECLARE c CURSOR FOR SELECT id FROM t WHERE at > 0 ORDER BY at $dir");
+	$s->query_safe("MOVE $read FROM c");
+	return { session => $s, left => $rows - $read, name => "$dir, $read rows read" };
+}
+
+# how many different rows it reads
+sub fetch_rest
+{
+	my ($c) = @_;
+	my %rows;
+	$rows{$_}++ foreach split /\n/, $c->{session}->query('FETCH ALL FROM c');
+	is(scalar(grep { $_ > 1 } values %rows), 0, "$c->{name}: none twice");
+	return scalar keys %rows;
+}
+
+# ---- on a primary
+
+make_sparse();
+my @cursors = map { my $read = $_; map { open_cursor($node, $_, $read) } qw(ASC DESC) } (5000, 15000);
+is(vacuum(), 0, 'nothing is merged while cursors are open');
+foreach my $c (@cursors)
+{
+	is(fetch_rest($c), $c->{left}, "primary: $c->{name}");
+	$c->{session}->quit;
+}
+$node->safe_psql('postgres', q{UPDATE t SET at = nextval('now') WHERE id % 30 = 0});
+cmp_ok(vacuum(), '>', 20, 'pages are merged afterwards');
+check_clean($node, 'merged');
+$node->wait_for_catchup($standby);
+check_clean($standby, 'merged, on the standby');
+
+# ---- on a standby
+
+my $cancelled = 0;
+make_sparse();
+@cursors = map { my $read = $_; map { open_cursor($standby, $_, $read) } qw(ASC DESC) } (2000, 5000, 9000, 15000);
+cmp_ok(vacuum(), '>', 20, 'pages are merged whatever a standby does');
+$node->wait_for_catchup($standby);
+foreach my $c (@cursors)
+{
+	my $n = fetch_rest($c);
+	if ($n == 0)
+	{
+		like($c->{session}->{stderr}, qr/canceling statement due to conflict with recovery/, "standby: $c->{name} is cancelled");
+		$cancelled++;
+	}
+	else { is($n, $c->{left}, "standby: $c->{name}") }
+	$c->{session}->quit;
+}
+cmp_ok($cancelled, '>', 0, 'some stood on merged pages');
+is($standby->safe_psql('postgres', "$by_index; SELECT count(*), sum(id) FROM (SELECT id FROM t WHERE at > 0 ORDER BY at OFFSET 0) x"),
+	"$rows|" . $rows * ($rows + 1) / 2, 'the standby has all rows');
+
+# ---- a parallel scan on a standby
+
+my $parallel = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+	SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;";
+my $query = "SELECT count(*) FROM t WHERE at > 0 AND slow(id)";
+like($standby->safe_psql('postgres', "$parallel EXPLAIN (COSTS off) $query"), qr/Parallel Index.* Scan using t_at/, 'a parallel plan');
+make_sparse();
+my ($in, $out, $err) = ('', '', '');
+my $scan = IPC::Run::start([ 'psql', '-XAtq', '-d', $standby->connstr('postgres'), '-c', "$parallel $query" ],
+	'<', \$in, '>', \$out, '2>', \$err, IPC::Run::timer(180));
+ok(defined poll_value($standby, q{SELECT count(*) > 1 FROM pg_stat_activity WHERE query LIKE '%AND slow(id)' AND state = 'active' AND wait_event = 'PgSleep'}, 60),
+	'the scan runs');
+cmp_ok(vacuum(), '>', 20, 'pages are merged');
+$scan->finish;
+like($err, qr/canceling statement due to conflict with recovery/, 'the parallel scan is cancelled') or diag "$out$err";
+$node->wait_for_catchup($standby);
+check_clean($standby, 'after the parallel scan');
+
+# ---- VACUUM interrupted, and a crash
+
+foreach my $i (1 .. 6)
+{
+	make_sparse();
+	# (whatever it has come to by then)
+	$node->psql('postgres', "SET statement_timeout = " . 15 * $i . "; SET vacuum_cost_delay = 1; SET vacuum_cost_limit = 20; VACUUM (INDEX_CLEANUP on, PARALLEL 0) t");
+	check_clean($node, "interrupted, $i");
+}
+$node->stop('immediate');
+$node->start;
+check_clean($node, 'after a crash');
+vacuum();
+is($node->safe_psql('postgres', "$by_index; SELECT count(*), sum(id) FROM (SELECT id FROM t WHERE at > 0 ORDER BY at DESC OFFSET 0) x"),
+	"$rows|" . $rows * ($rows + 1) / 2, 'all rows');
+check_clean($node, 'in the end');
+$node->wait_for_catchup($standby);
+$node->stop('immediate');
+$standby->promote;
+check_clean($standby, 'promoted');
+make_sparse_alone($standby);
+check_clean($standby, 'promoted, with VACUUMs of its own');
+$standby->stop;
+check_log($_) foreach $node, $standby;
+done_testing();
+
+sub make_sparse_alone
+{
+	my ($n) = @_;
+	$n->safe_psql('postgres', q{UPDATE t SET at = nextval('now') WHERE id % 3 <> 0; });
+	$n->safe_psql('postgres', q{VACUUM t});
+}
