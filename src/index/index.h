@@ -197,7 +197,7 @@ extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 /* merge.c */
 extern bool inplace_merge_index_pages;
 
-extern BlockNumber inplace_merge_leaves(Relation table, Relation index);
+extern BlockNumber inplace_merge_leaves(IndexVacuumInfo *info, Relation table);
 
 /* btree_handler.c */
 

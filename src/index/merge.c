@@ -15,8 +15,8 @@
  *	  becomes half-dead, and the parent's downlink to it leads to the right one,
  *	  whose own downlink goes.  That is what the first stage of nbtree's page
  *	  deletion does to an empty page, so the key space moves to the right with its
- *	  entries, and nbtree does the second stage (in this VACUUM, or if there is a
- *	  crash before, in the next one).
+ *	  entries, and nbtree does the second stage, at once (if there is a crash in
+ *	  between, in the next VACUUM).
  *
  * Why nobody is misled
  *	 - Who descends to the left page, or comes to it from its left sibling, passes
@@ -91,6 +91,7 @@ typedef struct MergeState
 	bool		dedup;			/* equal entries may be put together */
 	BlockNumber merged;
 	int			given_up;		/* in a row */
+	BTVacState	vstate;			/* for nbtree's page deletion */
 	MemoryContext cxt;			/* reset after each merge */
 } MergeState;
 
@@ -399,9 +400,15 @@ merge_pages(MergeState *ms, BlockNumber left, BlockNumber right, IndexTuple hike
 		Buffer		lbuf = _bt_getbuf(ms->index, left, BT_WRITE);
 		Buffer		rbuf = _bt_getbuf(ms->index, right, BT_WRITE);
 
+		/* the page is not to be left half-dead */
+		HOLD_INTERRUPTS();
 		result = merge_locked(ms, lbuf, rbuf, stack);
 		_bt_relbuf(ms->index, rbuf);
-		_bt_relbuf(ms->index, lbuf);
+		if (result == MERGE_DONE)
+			_bt_pagedel(ms->index, lbuf, &ms->vstate);
+		else
+			_bt_relbuf(ms->index, lbuf);
+		RESUME_INTERRUPTS();
 		if (result != MERGE_BUSY)
 			break;
 		CHECK_FOR_INTERRUPTS();
@@ -496,13 +503,15 @@ deduplicates(Relation index)
 }
 
 /*
- * Returns how many pages have been left half-dead, for the caller to have nbtree
- * finish them.
+ * Returns how many pages have been deleted.  They go into the free space map when
+ * nbtree goes through the index the next time.
  */
 BlockNumber
-inplace_merge_leaves(Relation table, Relation index)
+inplace_merge_leaves(IndexVacuumInfo *info, Relation table)
 {
+	Relation	index = info->index;
 	MergeState	ms = {0};
+	IndexBulkDeleteResult stats = {0};
 	bool		heapkeyspace;
 	bool		allequalimage;
 
@@ -514,8 +523,10 @@ inplace_merge_leaves(Relation table, Relation index)
 		return 0;
 	ms.table = table;
 	ms.index = index;
-	ms.dedup = allequalimage && deduplicates(index) &&
-		!inplace_has_payload(index);
+	ms.dedup = allequalimage && deduplicates(index) && !inplace_has_payload(index);
+	/* (without room for pages that could be used anew at once) */
+	ms.vstate.info = info;
+	ms.vstate.stats = &stats;
 	ms.cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace merge",
 								   ALLOCSET_DEFAULT_SIZES);
 	if (is_sparse(&ms))

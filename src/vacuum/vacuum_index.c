@@ -376,26 +376,10 @@ vacuum_indexes(InplaceVacuum *vac)
 }
 
 /*
- * What merging has left of pages is for nbtree, which goes through the index for
- * that.  Beside parallel workers, who keep an index's statistics to themselves, its
- * figures are lost.
- */
-static void
-finish_merged_pages(InplaceVacuum *vac, int i)
-{
-	IndexVacuumInfo info;
-
-	if (vac->pvs == NULL)
-	{
-		vacuum_empty_index(vac, i);
-		return;
-	}
-	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
-	(void) index_bulk_delete(&info, NULL, no_dead_item, NULL);
-}
-
-/*
  * Merge sparse pages of indexes that this VACUUM has been through (index/merge.c).
+ * Then nbtree goes through them again, to give back pages that earlier VACUUMs have
+ * merged; beside parallel workers, who keep an index's statistics to themselves, its
+ * figures are lost.
  */
 void
 vacuum_merge_index_pages(InplaceVacuum *vac)
@@ -406,6 +390,7 @@ vacuum_merge_index_pages(InplaceVacuum *vac)
 		return;
 	for (int i = 0; i < vac->nindexes; i++)
 	{
+		IndexVacuumInfo info;
 		BlockNumber merged;
 
 		if (!inplace_index_is_btree(vac->indrels[i]))
@@ -413,13 +398,17 @@ vacuum_merge_index_pages(InplaceVacuum *vac)
 		if (inplace_vacuum_failsafe(vac))
 			return;
 		enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
-		merged = inplace_merge_leaves(vac->rel, vac->indrels[i]);
+		init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
+		merged = inplace_merge_leaves(&info, vac->rel);
 		if (merged > 0)
 		{
 			ereport(DEBUG2,
 					(errmsg("index \"%s\": merged %u pages",
 							vac->indname, merged)));
-			finish_merged_pages(vac, i);
+			if (vac->pvs == NULL)
+				vacuum_empty_index(vac, i);
+			else
+				(void) index_bulk_delete(&info, NULL, no_dead_item, NULL);
 		}
 		leave_index(vac, saved_phase);
 	}
