@@ -145,6 +145,7 @@ upstream_run() {
 		# The outputs of SQL tests say which method an index has; where nothing
 		# does, indexes are inplace_btree, as is the default.
 		[[ $1 == isolation:* ]] || echo "inplace.default_index_method = 'btree'"
+		echo "wal_consistency_checking = ''"
 		echo "max_connections = 100"
 		echo "restart_after_crash = on"
 		[[ $1 != contrib/test_decoding:* ]] || cat "$WORKDIR/upstream/contrib/test_decoding/logical.conf"

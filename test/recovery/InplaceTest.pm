@@ -29,13 +29,16 @@ sub new_node
 	my @new = $opt{install_path} ? (install_path => delete $opt{install_path}) : ();
 	my $node = PostgreSQL::Test::Cluster->new($name, @new);
 
+	# updates have other records while replay is checked, and those have to be tested, too
+	my $checking = pg_major() == 15 ? '' : 'all';
+
 	# a standby may be far behind when a restart ends with a checkpoint
 	my $keep = $opt{allows_streaming} ? '8GB' : '0';
 
 	$node->init(%opt, extra => [ '--locale=C', '--encoding=UTF8', @$extra ]);
 	$node->append_conf('postgresql.conf', qq{
 shared_preload_libraries = 'inplace'
-wal_consistency_checking = 'all'
+wal_consistency_checking = '$checking'
 max_prepared_transactions = 20
 max_connections = 40
 shared_buffers = '32MB'
