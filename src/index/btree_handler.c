@@ -9,7 +9,7 @@
  *				table's fetch state, where the row is compared with it
  *	 amgetbitmap	has every row rechecked (the loop is the one thing that is
  *				written anew)
- *	 ambeginscan, amendscan, aminitparallelscan, amrestrpos	let those know
+ *	 ambeginscan, amendscan, aminitparallelscan, ammarkpos, amrestrpos	let those know
  *				who merge pages (in_flight.c)
  *	 aminsert	leaves the key for the table's side of a unique
  *				check, which is asked about a TID alone
@@ -21,6 +21,7 @@
 
 #include "access/amapi.h"
 #include "access/nbtree.h"
+#include "access/parallel.h"
 #include "access/relscan.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
@@ -71,25 +72,38 @@ inplace_btree_endscan(IndexScanDesc scan)
 {
 	nbtree_routine()->amendscan(scan);
 	in_flight_end(scan->indexRelation);
+	if (scan->parallel_scan && !IsParallelWorker())
+		in_flight_end_parallel();
 }
 
-/* the leader begins its scan after that */
+/* by the leader, who begins its scan after that */
 static void
 inplace_btree_initparallelscan(void *target)
 {
 	nbtree_routine()->aminitparallelscan(target);
-	in_flight_parallel();
+	in_flight_begin_parallel();
 }
 
 /* what a scan that began on a standby knows of merges, or NULL */
 static inline StandbyScan *
 standby_scan(IndexScanDesc scan)
 {
-	if (likely(!scan->xactStartedInRecovery))
+	/* (a parallel worker may have begun after its leader was promoted) */
+	if (likely(!scan->xactStartedInRecovery && scan->parallel_scan == NULL))
 		return NULL;
 	if (scan->xs_heapfetch == NULL || !RelationIsInplace(scan->heapRelation))
 		return NULL;
 	return &((InplaceIndexFetchData *) scan->xs_heapfetch)->standby;
+}
+
+static void
+inplace_btree_markpos(IndexScanDesc scan)
+{
+	StandbyScan *standby = standby_scan(scan);
+
+	nbtree_routine()->ammarkpos(scan);
+	if (standby)
+		standby_scan_marked(standby);
 }
 
 static void
@@ -205,7 +219,7 @@ inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 		avoid_assertion(scan);
 #endif
 	if (standby)
-		standby_scan_step(standby);
+		standby_scan_step(standby, scan);
 	found = nbtree_routine()->amgettuple(scan, dir);
 	if (standby)
 		standby_scan_stepped(standby, scan);
@@ -226,43 +240,24 @@ inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 	return found;
 }
 
-/* _bt_first or _bt_next */
-static bool
-next_page(IndexScanDesc scan, bool first, StandbyScan *standby)
-{
-	bool		found;
-
-	if (standby)
-		standby_scan_step(standby);
-	found = first ? _bt_first(scan, ForwardScanDirection) :
-		_bt_next(scan, ForwardScanDirection);
-	if (standby)
-		standby_scan_stepped(standby, scan);
-	return found;
-}
-
 static int64
 inplace_btree_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-	StandbyScan state;
-	StandbyScan *standby = scan->xactStartedInRecovery ? &state : NULL;
 	int64		n = 0;
 
 	if (!BtStartArrayKeys(scan))
 		return 0;
-	if (standby)
-		standby_scan_start(standby);
 	do
 	{
-		if (!next_page(scan, true, standby))
+		if (!_bt_first(scan, ForwardScanDirection))
 			continue;
 		tbm_add_tuples(tbm, &scan->xs_heaptid, 1, true);
 		n++;
 		for (;;)
 		{
 			if (++so->currPos.itemIndex > so->currPos.lastItem &&
-				!next_page(scan, false, standby))
+				!_bt_next(scan, ForwardScanDirection))
 				break;
 			tbm_add_tuples(tbm, &so->currPos.items[so->currPos.itemIndex].heapTid,
 						   1, true);
@@ -445,6 +440,7 @@ inplace_btree_handler(PG_FUNCTION_ARGS)
 	am->ambeginscan = inplace_btree_beginscan;
 	am->amrescan = inplace_btree_rescan;
 	am->amendscan = inplace_btree_endscan;
+	am->ammarkpos = inplace_btree_markpos;
 	am->amrestrpos = inplace_btree_restrpos;
 	am->aminitparallelscan = inplace_btree_initparallelscan;
 	am->amgettuple = inplace_btree_gettuple;

@@ -24,16 +24,17 @@
  * On a standby
  *	  Replay does not wait for scans.  It notes for both pages, while it has
  *	  them locked, the how manieth merge it was; a scan notes the number of merges
- *	  before it reads a page, and looks after the next step whether the page was
- *	  part of a later merge, or the index was while it took the step (which may go
- *	  over several pages).  If so the query is cancelled, as others that are in
- *	  conflict with recovery.  Notes are kept by hash, the later one stays, so
- *	  two pages that share one may cancel a query for nothing, but never fail to.
- *	  Processes of a parallel scan cannot tell each other what they noted.  So
- *	  while there is one of the index replay waits for it, and cancels it, like
- *	  any query in its way, after max_standby_*_delay (wal/log_merge.c).  A process
- *	  that has the index's bit and leads a parallel scan counts as one.  No other
- *	  begins while a merge is being replayed.
+ *	  before it reads a page, and looks after the next step whether there was a later
+ *	  merge of that page, of the page that it went to by the link it had read (to
+ *	  which entries may have come from pages split off since), or of any in
+ *	  the index while it took the step, which may go over several pages.  If so the
+ *	  query is cancelled, as others that are in conflict with recovery.
+ *	  - Processes of a parallel scan take pages in turns, and do not know what the
+ *		others noted.  For them a merge anywhere in the index since the leader began a
+ *		parallel scan is one too many; that number is in the leader's slot.
+ *	  - A bitmap scan goes to the right alone, and may meet entries twice.
+ *	  Notes are kept by hash, the later one stays, so two pages that share one may
+ *	  cancel a query for nothing, but never fail to.
  *
  * Memory order: a scan sets its bit, then reads a page; a barrier is between the
  * two.  Who merges takes the locks, which are barriers, then reads the slots.
@@ -47,27 +48,29 @@
 #include "common/hashfn.h"
 #include "index/in_flight.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "port/atomics.h"
 #include "storage/proc.h"
+#include "storage/procsignal.h"
 #include "storage/shmem.h"
 
 #define INDEX_BITS		64
 #define MERGED_PAGES	4096
-#define MERGED_INDEXES	256
+#define MERGED_INDEXES	1024
 
 typedef union ScanSlot
 {
 	struct
 	{
 		pg_atomic_uint64 indexes;	/* a bit each */
-		pg_atomic_uint32 parallel;	/* leads a parallel scan of some index */
+		pg_atomic_uint64 parallel_since;	/* merges before the first of the
+											 * parallel scans that it leads */
 	}			slot;
 	char		pad[PG_CACHE_LINE_SIZE];
 } ScanSlot;
 
 typedef struct InFlightShared
 {
-	pg_atomic_uint32 replaying;	/* a merge, now */
 	pg_atomic_uint64 merges;	/* replayed so far */
 	pg_atomic_uint64 pages[MERGED_PAGES];	/* the last one of the page */
 	pg_atomic_uint64 indexes[MERGED_INDEXES];	/* ... of the index */
@@ -79,7 +82,9 @@ static InFlightShared *in_flight = NULL;
 /* scans of this process, by bit */
 static uint32 nscans[INDEX_BITS];
 static bool any_scan = false;
-static bool parallel_comes = false; /* the next one is parallel */
+
+/* parallel scans that it leads, those that are about to begin included */
+static int	nparallel = 0;
 
 Size
 InFlightShmemSize(void)
@@ -96,7 +101,6 @@ InFlightShmemInit(void)
 	in_flight = ShmemInitStruct("inplace index scans", InFlightShmemSize(), &found);
 	if (found)
 		return;
-	pg_atomic_init_u32(&in_flight->replaying, 0);
 	pg_atomic_init_u64(&in_flight->merges, 0);
 	for (int i = 0; i < MERGED_PAGES; i++)
 		pg_atomic_init_u64(&in_flight->pages[i], 0);
@@ -105,7 +109,7 @@ InFlightShmemInit(void)
 	for (int i = 0; i < MaxBackends; i++)
 	{
 		pg_atomic_init_u64(&in_flight->slots[i].slot.indexes, 0);
-		pg_atomic_init_u32(&in_flight->slots[i].slot.parallel, 0);
+		pg_atomic_init_u64(&in_flight->slots[i].slot.parallel_since, 0);
 	}
 }
 
@@ -148,9 +152,8 @@ forget_scans(XactEvent event, void *arg)
 		return;
 	memset(nscans, 0, sizeof(nscans));
 	pg_atomic_write_u64(&my_slot()->slot.indexes, 0);
-	pg_atomic_write_u32(&my_slot()->slot.parallel, 0);
 	any_scan = false;
-	parallel_comes = false;
+	nparallel = 0;
 }
 
 static void
@@ -179,30 +182,6 @@ clear_bit(ScanSlot *s, int bit)
 						pg_atomic_read_u64(&s->slot.indexes) & ~(UINT64CONST(1) << bit));
 }
 
-/*
- * As leader of a parallel scan, to the end of the transaction.  Replay, if it has
- * seen us, waits for us; if it has not, we wait for it.
- */
-static void
-begin_parallel(ScanSlot *s, int bit)
-{
-	bool		leads = pg_atomic_read_u32(&s->slot.parallel) != 0;
-	bool		seen = leads && nscans[bit] > 0;
-
-	for (;;)
-	{
-		pg_atomic_write_u32(&s->slot.parallel, 1);
-		set_bit(s, bit);
-		if (seen || pg_atomic_read_u32(&in_flight->replaying) == 0)
-			break;
-		pg_atomic_write_u32(&s->slot.parallel, leads);
-		if (nscans[bit] == 0)
-			clear_bit(s, bit);
-		CHECK_FOR_INTERRUPTS();
-		pg_usleep(1000);
-	}
-}
-
 void
 in_flight_begin(Relation index)
 {
@@ -210,14 +189,8 @@ in_flight_begin(Relation index)
 
 	if (!any_scan)
 		first_scan();
-	if (unlikely(parallel_comes))
-	{
-		parallel_comes = false;
-		begin_parallel(my_slot(), bit);
-	}
-	else if (nscans[bit] == 0)
+	if (nscans[bit]++ == 0)
 		set_bit(my_slot(), bit);
-	nscans[bit]++;
 }
 
 void
@@ -231,42 +204,37 @@ in_flight_end(Relation index)
 	clear_bit(my_slot(), bit);
 }
 
-/* the scan that this process begins next is a parallel one, which it leads */
+/* this process leads a parallel scan, which nobody has begun to read yet */
 void
-in_flight_parallel(void)
+in_flight_begin_parallel(void)
 {
 	if (!any_scan)
 		first_scan();
-	parallel_comes = true;
+	if (nparallel++ > 0)
+		return;
+	pg_atomic_write_u64(&my_slot()->slot.parallel_since,
+						pg_atomic_read_u64(&in_flight->merges));
+	pg_memory_barrier();
 }
 
-static bool
-any_slot(RelFileLocator index, bool parallel)
+void
+in_flight_end_parallel(void)
+{
+	if (nparallel > 0)
+		nparallel--;
+}
+
+/* is the index, or one that shares its bit, being scanned by anybody? */
+bool
+in_flight_any(RelFileLocator index)
 {
 	uint64		bit = UINT64CONST(1) << index_bit(index);
 
 	pg_memory_barrier();
 	for (int i = 0; i < MaxBackends; i++)
-	{
-		ScanSlot   *s = &in_flight->slots[i];
-
-		if ((pg_atomic_read_u64(&s->slot.indexes) & bit) != 0 &&
-			(!parallel || pg_atomic_read_u32(&s->slot.parallel) != 0))
+		if ((pg_atomic_read_u64(&in_flight->slots[i].slot.indexes) & bit) != 0)
 			return true;
-	}
 	return false;
-}
-
-bool
-in_flight_any(RelFileLocator index)
-{
-	return any_slot(index, false);
-}
-
-bool
-in_flight_any_parallel(RelFileLocator index)
-{
-	return any_slot(index, true);
 }
 
 /* ---------------- standbys ---------------- */
@@ -281,14 +249,6 @@ static inline pg_atomic_uint64 *
 merge_of_index(RelFileLocator index)
 {
 	return &in_flight->indexes[index_hash(index) % MERGED_INDEXES];
-}
-
-/* replay begins a merge, or is done with it */
-void
-in_flight_replaying(bool replaying)
-{
-	pg_atomic_write_u32(&in_flight->replaying, replaying);
-	pg_memory_barrier();
 }
 
 /* by replay alone, with both pages locked */
@@ -306,27 +266,45 @@ void
 standby_scan_start(StandbyScan *ss)
 {
 	ss->block = InvalidBlockNumber;
-	ss->start_count = pg_atomic_read_u64(&in_flight->merges);
-	pg_memory_barrier();
-}
-
-/* the scan is back on a page that it has read at some time before */
-void
-standby_scan_restored(StandbyScan *ss, IndexScanDesc scan)
-{
-	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-
-	ss->block = BTScanPosIsValid(so->currPos) ? so->currPos.currPage :
-		InvalidBlockNumber;
-	ss->count = ss->start_count;
 }
 
 /* before a call of nbtree that may read pages */
 void
-standby_scan_step(StandbyScan *ss)
+standby_scan_step(StandbyScan *ss, IndexScanDesc scan)
 {
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+
+	ss->next = BTScanPosIsValid(so->currPos) ? so->currPos.nextPage :
+		InvalidBlockNumber;
 	ss->next_count = pg_atomic_read_u64(&in_flight->merges);
 	pg_memory_barrier();
+}
+
+static void
+cancel_scan(Relation index)
+{
+	pgstat_report_recovery_conflict(PROCSIG_RECOVERY_CONFLICT_SNAPSHOT);
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("canceling statement due to conflict with recovery"),
+			 errdetail("User query was reading pages of index \"%s\" that have been merged.",
+					   RelationGetRelationName(index))));
+}
+
+static bool
+merged_since(RelFileLocator index, BlockNumber block, uint64 count)
+{
+	return block != InvalidBlockNumber &&
+		pg_atomic_read_u64(merge_of_page(index, block)) > count;
+}
+
+/* the number of merges before the parallel scans of this process's leader */
+static uint64
+parallel_since(void)
+{
+	PGPROC	   *leader = MyProc->lockGroupLeader ? MyProc->lockGroupLeader : MyProc;
+
+	return pg_atomic_read_u64(&in_flight->slots[leader - ProcGlobal->allProcs].slot.parallel_since);
 }
 
 /* ... and after it */
@@ -335,19 +313,37 @@ standby_scan_stepped(StandbyScan *ss, IndexScanDesc scan)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
 	RelFileLocator index = RelLocator(scan->indexRelation);
+	BlockNumber block = BTScanPosIsValid(so->currPos) ? so->currPos.currPage :
+		InvalidBlockNumber;
+	uint64		index_since = ss->next_count;
 
-	if (BTScanPosIsValid(so->currPos) && so->currPos.currPage == ss->block)
+	if (block != InvalidBlockNumber && block == ss->block)
 		return;
 	pg_memory_barrier();
-	if ((ss->block != InvalidBlockNumber &&
-		 pg_atomic_read_u64(merge_of_page(index, ss->block)) > ss->count) ||
-		pg_atomic_read_u64(merge_of_index(index)) > ss->next_count)
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("canceling statement due to conflict with recovery"),
-				 errdetail("User query was reading pages of index \"%s\" that have been merged.",
-						   RelationGetRelationName(scan->indexRelation))));
+	if (scan->parallel_scan)
+		index_since = Min(index_since, parallel_since());
+	if (pg_atomic_read_u64(merge_of_index(index)) > index_since ||
+		(ss->block != InvalidBlockNumber &&
+		 (merged_since(index, ss->block, ss->count) ||
+		  merged_since(index, ss->next, ss->count))))
+		cancel_scan(scan->indexRelation);
+	ss->block = block;
+	ss->count = ss->next_count;
+}
+
+/* the scan will come back to the page that it is on */
+void
+standby_scan_marked(StandbyScan *ss)
+{
+	ss->mark_count = ss->count;
+}
+
+void
+standby_scan_restored(StandbyScan *ss, IndexScanDesc scan)
+{
+	BTScanOpaque so = (BTScanOpaque) scan->opaque;
+
 	ss->block = BTScanPosIsValid(so->currPos) ? so->currPos.currPage :
 		InvalidBlockNumber;
-	ss->count = ss->next_count;
+	ss->count = ss->mark_count;
 }

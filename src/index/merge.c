@@ -52,6 +52,7 @@
 
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
+#include "catalog/pg_am_d.h"
 #include "index/in_flight.h"
 #include "index/index.h"
 #include "miscadmin.h"
@@ -530,7 +531,21 @@ inplace_merge_leaves(IndexVacuumInfo *info, Relation table)
 	ms.cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace merge",
 								   ALLOCSET_DEFAULT_SIZES);
 	if (is_sparse(&ms))
-		merge_along(&ms);
+	{
+		Oid			relam = index->rd_rel->relam;
+
+		/* a parent may have to be split, which nbtree does for its own only */
+		PG_TRY();
+		{
+			index->rd_rel->relam = BTREE_AM_OID;
+			merge_along(&ms);
+		}
+		PG_FINALLY();
+		{
+			index->rd_rel->relam = relam;
+		}
+		PG_END_TRY();
+	}
 	MemoryContextDelete(ms.cxt);
 	return ms.merged;
 }

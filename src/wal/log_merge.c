@@ -16,7 +16,6 @@
 #include "inplace.h"
 
 #include "access/nbtree.h"
-#include "access/transam.h"
 #include "access/xloginsert.h"
 #include "access/xlogutils.h"
 #include "index/in_flight.h"
@@ -143,22 +142,6 @@ inplace_log_merge(Buffer right, Buffer left, Buffer parent, OffsetNumber off,
 
 /* ---------------- replay ---------------- */
 
-/*
- * Parallel scans of the index have to end first: any query that could be one is in
- * conflict.
- */
-static void
-wait_for_parallel_scans(RelFileLocator loc)
-{
-	while (in_flight_any_parallel(loc))
-	{
-		inplace_redo_conflict(XidFromFullTransactionId(TransamVariables->nextXid),
-							  loc);
-		/* whoever is on his way out */
-		pg_usleep(1000);
-	}
-}
-
 static void
 redo_right(XLogReaderState *record, Buffer buffer)
 {
@@ -205,9 +188,6 @@ inplace_redo_merge(XLogReaderState *record)
 
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &right);
 	XLogRecGetBlockTag(record, 1, NULL, NULL, &left);
-	in_flight_replaying(true);
-	if (InHotStandby)
-		wait_for_parallel_scans(loc);
 
 	/* the left page first, as everywhere in nbtree */
 	lbuf = XLogInitBufferForRedo(record, 1);
@@ -220,7 +200,6 @@ inplace_redo_merge(XLogReaderState *record)
 	if (BufferIsValid(rbuf))
 		UnlockReleaseBuffer(rbuf);
 	UnlockReleaseBuffer(lbuf);
-	in_flight_replaying(false);
 
 	redo_parent(record, xlrec, right);
 }
