@@ -119,20 +119,23 @@ is($standby->safe_psql('postgres', "$by_index; SELECT count(*), sum(id) FROM (SE
 	"$rows|" . $rows * ($rows + 1) / 2, 'the standby has all rows');
 
 # A page is split after the scan has read it, and what went to the right is merged with
-# the page that the scan takes for the next one.  (Pages are full and nearly empty ones
-# by turns, so that no others are merged.)
+# the page that the scan takes for the next one.  (Of three pages two are full and one nearly
+# empty, so that no others are merged.)
 $node->safe_psql('postgres', qq{
 	CREATE TABLE u (id int PRIMARY KEY, at int);
 	INSERT INTO u SELECT i, i * 10 FROM generate_series(1, $rows) i;
 	CREATE INDEX u_at ON u USING inplace_btree (at);
 	SET inplace.merge_index_pages = off;
-	UPDATE u SET at = at + 10000000 WHERE (id / 366) % 2 = 1 AND id % 20 <> 0;
+	UPDATE u SET at = at + 10000000 WHERE (id / 366) % 3 = 2 AND id % 20 <> 0;
 	VACUUM u;
 	UPDATE u SET at = at + 1 WHERE at > 10000000 AND id % 10 = 1;});
 $node->wait_for_catchup($standby);
 my $before = $node->safe_psql('postgres', 'SELECT count(*) FROM u WHERE at < 38000');
 my $s = psql_session($standby);
 $s->query_safe($_) foreach (split(/; /, $by_index), 'BEGIN', 'DECLARE c CURSOR FOR SELECT id FROM u WHERE at > 0 ORDER BY at', "MOVE $before FROM c");
+# (that keeps VACUUM from anything that would be in conflict with the scan's snapshot)
+my $old = psql_session($node);
+$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
 $node->safe_psql('postgres', 'INSERT INTO u SELECT 100000 + i, 36800 + i * 20 + 5 FROM generate_series(1, 120) i');
 my ($rc, undef, $said) = $node->psql('postgres', "SET client_min_messages = debug2; VACUUM (INDEX_CLEANUP on, PARALLEL 0) u");
 like($said, qr/index "u_at": merged [1-4] pages/, 'what has been split off is merged');
@@ -140,7 +143,7 @@ $node->wait_for_catchup($standby);
 my $n = fetch_rest({ session => $s, name => 'split and merged' });
 if ($n == 0) { like($s->{stderr}, qr/canceling statement due to conflict with recovery/, 'split and merged: cancelled') }
 else { is($n, $rows - $before, 'split and merged: all rows') }
-$s->quit;
+$_->quit foreach $s, $old;
 
 # ---- a parallel scan on a standby
 
