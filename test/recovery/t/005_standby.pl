@@ -19,6 +19,7 @@ my $primary = new_node('primary', allows_streaming => 1, conf => q{
 default_table_access_method = 'inplace'
 # its truncation of tables takes locks that queries of the standby conflict with
 autovacuum = off
+wal_consistency_checking = 'all'
 wal_receiver_status_interval = '1s'
 max_standby_streaming_delay = '1s'
 });
@@ -35,6 +36,13 @@ $primary->safe_psql('postgres', q{
 	CREATE UNLOGGED TABLE unl (i int); INSERT INTO unl VALUES (1);
 	VACUUM;
 });
+# (The server reads 'all' before it knows of our resource manager.)  The second change of
+# a page needs no image of it but to be checked.
+$primary->safe_psql('postgres', 'CREATE EXTENSION pg_walinspect; UPDATE moving SET n = 1 WHERE id = 1; UPDATE moving SET n = 0 WHERE id = 1');
+my $lsn = $primary->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
+$primary->safe_psql('postgres', 'UPDATE moving SET n = n WHERE id = 1; UPDATE moving SET n = 0 WHERE id = 1');
+is($primary->safe_psql('postgres', qq{SELECT bool_and(fpi_length > 0) FROM pg_get_wal_records_info('$lsn', pg_current_wal_flush_lsn())
+	WHERE resource_manager = 'inplace' AND record_type = 'UPDATE'}), 't', 'records have what they are checked by');
 $primary->safe_psql('postgres', q{SELECT pg_create_physical_replication_slot('s1', true)});
 $primary->backup('b');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
