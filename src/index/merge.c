@@ -67,8 +67,14 @@ bool		inplace_merge_index_pages = true;
 #define PAGE_ROOM \
 	(BLCKSZ - SizeOfPageHeaderData - MAXALIGN(sizeof(BTPageOpaqueData)))
 
-/* two pages are merged if their entries take no more than this of a page */
-#define MERGED_FILL		(PAGE_ROOM * 7 / 10)
+/*
+ * Two pages are merged if their entries take no more than this of a page.  (With
+ * less, pages of which each takes half of one stay as they are for ever: the
+ * index of a balance was 1.8 times as large as rebuilt with 7/10, and 1.45 times with
+ * this, for as much WAL, since a page about to split gets rid of former keys and
+ * duplicates first.)
+ */
+#define MERGED_FILL		(PAGE_ROOM * 24 / 25)
 
 /*
  * How many pages are looked at first; the index is worth it if so many of a hundred

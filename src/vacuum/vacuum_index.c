@@ -377,9 +377,11 @@ vacuum_indexes(InplaceVacuum *vac)
 
 /*
  * Merge sparse pages of indexes that this VACUUM has been through (index/merge.c).
- * Then nbtree goes through them again, to give back pages that earlier VACUUMs have
- * merged; beside parallel workers, who keep an index's statistics to themselves, its
- * figures are lost.
+ * Then nbtree goes through them again, to give back the pages: those merged just
+ * now, too, if all transactions of that time have ended.  It sees that only if the
+ * horizons are computed anew, which GetOldestNonRemovableTransactionId does.  Beside
+ * parallel workers, who keep an index's statistics to themselves, its figures are
+ * lost.
  */
 void
 vacuum_merge_index_pages(InplaceVacuum *vac)
@@ -405,6 +407,7 @@ vacuum_merge_index_pages(InplaceVacuum *vac)
 			ereport(DEBUG2,
 					(errmsg("index \"%s\": merged %u pages",
 							vac->indname, merged)));
+			(void) GetOldestNonRemovableTransactionId(vac->rel);
 			if (vac->pvs == NULL)
 				vacuum_empty_index(vac, i);
 			else

@@ -66,7 +66,7 @@ SET inplace.merge_index_pages = on;
 CALL changes(1); VACUUM t; CALL changes(1); VACUUM t; CALL changes(1); VACUUM t;
 CALL changes(1); VACUUM t; CALL changes(1); VACUUM t; CALL changes(1); VACUUM t;
 CALL changes(1); VACUUM t; CALL changes(1); VACUUM t; CALL changes(1); VACUUM t;
-SELECT * FROM grown(2.5);
+SELECT * FROM grown(3);
 SELECT * FROM inplace.check('t');
 SELECT * FROM differences();
 

@@ -119,24 +119,24 @@ is($standby->safe_psql('postgres', "$by_index; SELECT count(*), sum(id) FROM (SE
 	"$rows|" . $rows * ($rows + 1) / 2, 'the standby has all rows');
 
 # A page is split after the scan has read it, and what went to the right is merged with
-# the page that the scan takes for the next one.  (Of three pages two are full and one nearly
-# empty, so that no others are merged.)
+# the page that the scan takes for the next one.  (Of three pages two are full and one is an
+# eighth of that, so that no others are merged.)
 $node->safe_psql('postgres', qq{
 	CREATE TABLE u (id int PRIMARY KEY, at int);
 	INSERT INTO u SELECT i, i * 10 FROM generate_series(1, $rows) i;
-	CREATE INDEX u_at ON u USING inplace_btree (at);
+	CREATE INDEX u_at ON u USING inplace_btree (at) WITH (fillfactor = 100);
 	SET inplace.merge_index_pages = off;
-	UPDATE u SET at = at + 10000000 WHERE (id / 366) % 3 = 2 AND id % 20 <> 0;
+	UPDATE u SET at = at + 10000000 WHERE (id / 406) % 3 = 2 AND id % 8 <> 0;
 	VACUUM u;
 	UPDATE u SET at = at + 1 WHERE at > 10000000 AND id % 10 = 1;});
 $node->wait_for_catchup($standby);
-my $before = $node->safe_psql('postgres', 'SELECT count(*) FROM u WHERE at < 38000');
+my $before = $node->safe_psql('postgres', 'SELECT count(*) FROM u WHERE at < 42000');
 my $s = psql_session($standby);
 $s->query_safe($_) foreach (split(/; /, $by_index), 'BEGIN', 'DECLARE c CURSOR FOR SELECT id FROM u WHERE at > 0 ORDER BY at', "MOVE $before FROM c");
 # (that keeps VACUUM from anything that would be in conflict with the scan's snapshot)
 my $old = psql_session($node);
 $old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
-$node->safe_psql('postgres', 'INSERT INTO u SELECT 100000 + i, 36800 + i * 20 + 5 FROM generate_series(1, 120) i');
+$node->safe_psql('postgres', 'INSERT INTO u SELECT 100000 + i, 40900 + i * 20 + 5 FROM generate_series(1, 120) i');
 my ($rc, undef, $said) = $node->psql('postgres', "SET client_min_messages = debug2; VACUUM (INDEX_CLEANUP on, PARALLEL 0) u");
 like($said, qr/index "u_at": merged [1-4] pages/, 'what has been split off is merged');
 $node->wait_for_catchup($standby);
