@@ -300,9 +300,13 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 			  (v[i].tuple->t_infomask & IP_FROZEN) != 0);
 	v[i].tuple->t_infomask |= stale;
 
-	/* an unaligned row's space may have to take an aligned one */
-	if (any_aligned && !(v[i].tuple->t_natts & IP_ALIGNED))
-		maxlen = Min(maxlen + MAXIMUM_ALIGNOF, InplaceMaxTupleSize);
+	/*
+	 * Its place may have to take an aligned version.  (Reserving a few bytes more
+	 * instead would not do: what is left at the end of the page may not
+	 * be a multiple of the alignment.)
+	 */
+	if (any_aligned)
+		v[i].tuple->t_natts |= IP_ALIGNED;
 	if (v[i].len < maxlen)
 	{
 		v[i].tuple = repalloc(v[i].tuple, maxlen);

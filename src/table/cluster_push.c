@@ -76,6 +76,11 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("undo record of row (%u,%u) of relation \"%s\" is too large",
 						blk, off, RelationGetRelationName(rel))));
+	if (!inplace_page_can_grow(page, off, newer, len))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("no room for a version of row (%u,%u) of relation \"%s\"",
+						blk, off, RelationGetRelationName(rel))));
 
 	undo_len = UndoBuild(undo,
 						 !is_delete ? UNDO_UPDATE :

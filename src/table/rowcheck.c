@@ -140,6 +140,8 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 		lockers->base = rec.old;
 		lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED | IP_HINT_BITS);
 		lockers->base.t_infomask |= hints | (tup->t_infomask & IP_FROZEN);
+		/* the row stands where it does, whatever it was like before the lock */
+		lockers->base.t_natts |= tup->t_natts & IP_ALIGNED;
 		return true;
 	}
 

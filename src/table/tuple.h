@@ -308,10 +308,12 @@ HdrUndoBareDelete(InplaceTupleHeader h)
 #define BPCHAR_TRIM_MIN			8
 
 /*
- * The largest tuple: what fits a page with one line pointer, as on heap.
+ * The largest tuple: what fits a page with one line pointer, as on heap.  And as
+ * many of them as heap has, as long as their numbers leave the bits for tags and flags
+ * (which matters for blocks of more than 8 kB).
  */
 #define InplaceMaxTupleSize		MaxHeapTupleSize
-#define InplaceMaxTuplesPerPage MaxHeapTuplesPerPage
+#define InplaceMaxTuplesPerPage Min(MaxHeapTuplesPerPage, INPLACE_OFFSET_MASK)
 
 /*
  * Bytes to ask for when a page for the tuple is looked for: the free space of

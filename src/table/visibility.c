@@ -349,12 +349,15 @@ copy_is_unsafe(InplaceTupleHeader tup, Snapshot snapshot)
 
 /*
  * The reader did not see a version of this transaction.  Serializable
- * transactions are known by their top xids.
+ * transactions are known by their top xids.  What a subtransaction did that has
+ * been rolled back is in conflict with nobody, although the snapshot, and the
+ * transaction above it, have it as running.
  */
 static void
 conflict_out(Relation rel, TransactionId xid, Snapshot snapshot)
 {
-	if (TransactionIdPrecedes(xid, TransactionXmin))
+	if (TransactionIdPrecedes(xid, TransactionXmin) ||
+		TransactionIdDidAbort(xid))
 		return;
 	xid = SubTransGetTopmostTransaction(xid);
 	if (TransactionIdPrecedes(xid, TransactionXmin))

@@ -46,6 +46,9 @@ static UndoWriter writers[UNDO_SHARED_KINDS] = {
 	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
 };
 
+/* truncations of the file that we know of */
+static uint32 seen_cut[UNDO_SHARED_KINDS];
+
 static OwnedExtent *owned = NULL;
 static int	nowned = 0;
 static int	max_owned = 0;
@@ -348,6 +351,17 @@ UndoExtendFile(UndoSpace *sp, Relation undorel, uint32 n)
 	BlockNumber nblocks;
 
 	LWLockAcquire(&sp->extend_lock.lock, LW_EXCLUSIVE);
+
+	/*
+	 * Segments that are open here count as full, whatever has been cut off since:
+	 * that is told by an invalidation, and this statement may have begun before
+	 * it.
+	 */
+	if (seen_cut[sp->kind] != pg_atomic_read_u32(&sp->cut))
+	{
+		smgrrelease(RelationGetSmgr(undorel));
+		seen_cut[sp->kind] = pg_atomic_read_u32(&sp->cut);
+	}
 	nblocks = smgrnblocks(RelationGetSmgr(undorel), MAIN_FORKNUM);
 	if (nblocks < want)
 		ZeroExtend(RelationGetSmgr(undorel), MAIN_FORKNUM, nblocks,

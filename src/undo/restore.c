@@ -99,6 +99,13 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 		memcpy(old, tup, tuplen);
 	*old = rec->old;
 
+	/* (what a change frees is kept for its undoing; see table/page.c) */
+	if (!inplace_page_can_grow(page, off, old, oldlen))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("no room to restore row (%u,%u) of relation \"%s\"",
+						blk, off, RelationGetRelationName(rel))));
+
 	if (inplace_compute_lockers(rc, InvalidTransactionId, LockTupleKeyShare,
 								&locker, &multi, &mode))
 	{
@@ -124,7 +131,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 
 	START_CRIT_SECTION();
 	if (!inplace_page_replace(page, off, old, oldlen, true))
-		elog(PANIC, "no room to restore row (%u,%u) of relation \"%s\"",
+		elog(PANIC, "failed to restore row (%u,%u) of relation \"%s\"",
 			 blk, off, RelationGetRelationName(rel));
 	MarkBufferDirty(buffer);
 	if (undo_len > 0)

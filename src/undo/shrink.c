@@ -133,7 +133,11 @@ TruncateFile(UndoSpace *sp, Relation undorel, uint32 keep)
 	LWLockRelease(&sp->lock.lock);
 
 	if (RelationGetNumberOfBlocks(undorel) > target)
+	{
+		/* first: it may be cut off although that fails */
+		pg_atomic_fetch_add_u32(&sp->cut, 1);
 		RelationTruncate(undorel, target);
+	}
 	LWLockRelease(&sp->extend_lock.lock);
 }
 

@@ -62,6 +62,7 @@
  */
 #include "inplace.h"
 
+#include "storage/smgr.h"
 #include "undo/space.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -133,6 +134,7 @@ UndoSpaceShmemInit(UndoSpace *sp, int tranche)
 	pg_atomic_init_u32(&sp->discarded_xid, InvalidTransactionId);
 	pg_atomic_init_u32(&sp->retreat, PG_UINT32_MAX);
 	pg_atomic_init_u32(&sp->taken, 0);
+	pg_atomic_init_u32(&sp->cut, 0);
 	pg_atomic_init_u64(&sp->limit_reported, 0);
 	pg_atomic_init_u64(&sp->rows_restored, 0);
 	for (int i = 0; i < UNDO_RECENT; i++)
@@ -265,6 +267,10 @@ UndoSpaceBuild(UndoSpace *sp, Relation undorel)
 
 	Assert(!RecoveryInProgress());
 
+	/* (a segment of a standby's time may be open that has been cut off since) */
+	smgrrelease(RelationGetSmgr(undorel));
+	if (sp->kind == UNDO_UNLOGGED)
+		UndoRenewMetaPage(undorel);
 	UndoCheckMetaPage(undorel);
 	nblocks = smgrnblocks(RelationGetSmgr(undorel), MAIN_FORKNUM);
 	nextents = (nblocks - 1 + UNDO_EXTENT_BLOCKS - 1) / UNDO_EXTENT_BLOCKS;

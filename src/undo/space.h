@@ -77,6 +77,8 @@ typedef struct UndoSpace
 								 * alone, so that the file can shrink
 								 * (shrink.c) */
 	pg_atomic_uint32 taken;		/* counts extents taken from free ones */
+	pg_atomic_uint32 cut;		/* counts truncations of the file; changes
+								 * with extend_lock only */
 	pg_atomic_uint64 limit_reported;	/* when inplace.undo_limit was last
 										 * reported in the log */
 	pg_atomic_uint64 rows_restored;
@@ -150,6 +152,7 @@ extern Relation UndoRelGet(UndoKind kind, bool missing_ok);
 extern Relation UndoRelInit(RelationData *rd, FormData_pg_class *form,
 							const RelFileLocator *locator, char persistence);
 extern void UndoCheckMetaPage(Relation undorel);
+extern void UndoRenewMetaPage(Relation undorel);
 
 /* limit.c */
 extern bool UndoLimitAllows(uint32 n);

@@ -19,6 +19,7 @@
 #include "inplace.h"
 
 #include "storage/bufmgr.h"
+#include "storage/smgr.h"
 #include "undo/space.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -43,9 +44,11 @@ failed_for_truncation(Relation undorel, BlockNumber block)
 {
 	int			sqlstate = geterrcode();
 
-	return (sqlstate == ERRCODE_DATA_CORRUPTED ||
-			sqlstate == ERRCODE_UNDEFINED_FILE) &&
-		!page_exists(undorel, block);
+	if (sqlstate != ERRCODE_DATA_CORRUPTED && sqlstate != ERRCODE_UNDEFINED_FILE)
+		return false;
+	/* segments that are open count as full, even if they have been cut off */
+	smgrrelease(RelationGetSmgr(undorel));
+	return !page_exists(undorel, block);
 }
 
 /*

@@ -159,6 +159,31 @@ UndoRelGet(UndoKind kind, bool missing_ok)
 }
 
 /*
+ * The undo of unlogged tables after a crash is a copy of its init fork.  In a
+ * database made by CREATE DATABASE with wal_level = minimal the server may have lost
+ * what was in that.  Nothing else was to be in it, so it is begun anew.
+ */
+void
+UndoRenewMetaPage(Relation undorel)
+{
+	Buffer		buffer = ReadBuffer(undorel, UNDO_META_BLOCK);
+
+	Assert(undorel->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (PageIsNew(BufferGetPage(buffer)))
+	{
+		UndoPageInit(BufferGetPage(buffer));
+		MarkBufferDirty(buffer);
+		ereport(LOG,
+				(errmsg("block %u of relation \"%s.%s\" was empty, and has been begun anew",
+						UNDO_META_BLOCK, INPLACE_SCHEMA,
+						RelationGetRelationName(undorel)),
+				 errdetail("It is of use to unlogged tables only, which are empty after a crash.")));
+	}
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
  * Is this undo of ours, in a format that we read?
  */
 void

@@ -201,7 +201,7 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey)
 	}
 	for (int i = 0; i < survey->nstale; i++)
 		PageGetTupleAt(page, survey->stale[i])->t_natts |= IP_UNCHANGED;
-	MarkBufferDirtyHint(buffer, true);
+	inplace_mark_hint(buffer);
 }
 
 /* ---------------- step 2 ---------------- */

@@ -22,6 +22,10 @@
  *		 replay ends, all of it counts so.  A server that was shut down in
  *		 order, and replays nothing, has no page that is newer than its redo
  *		 pointer.
+ *	  4. With wal_level = minimal the server copies files without WAL (SET
+ *		 TABLESPACE, CREATE DATABASE), and the copies' pages keep LSNs that only
+ *		 the originals have images for.  So nothing counts as protected
+ *		 there.
  *
  * What GetFullPageWriteInfo says is true of the record that this backend
  * inserted last, and may be out of date afterwards.  An old redo pointer makes
@@ -114,7 +118,8 @@ inplace_pages_protected(void)
 	bool		full_page_writes;
 
 	GetFullPageWriteInfo(&redo, &full_page_writes);
-	return full_page_writes && pg_atomic_read_u64(unprotected) <= redo;
+	return full_page_writes && XLogIsNeeded() &&
+		pg_atomic_read_u64(unprotected) <= redo;
 }
 
 /* the resource manager's cleanup: replay has come to its end */

@@ -20,6 +20,7 @@
 #include "access/xlogutils.h"
 #include "access/xlog_internal.h"
 #include "storage/freespace.h"
+#include "storage/smgr.h"
 #include "table/rowcheck.h"
 #include "undo/delta.h"
 #include "utils/varlena.h"
@@ -334,6 +335,24 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 }
 
 /*
+ * A page that no record since the redo pointer has referred to may be torn.  A record
+ * names such a one if the redo pointer moved while it was made, and then the next has
+ * the page's image (log.c): so a page that does not pass its checksum counts
+ * as new.  One that the file does not reach to is noted as missing by the server.
+ */
+static Buffer
+read_undo_by_name(const UndoPlace *place)
+{
+	SMgrRelation smgr = smgropen(place->locator, InvalidBackendId);
+	bool		exists = smgrexists(smgr, MAIN_FORKNUM) &&
+		place->block < smgrnblocks(smgr, MAIN_FORKNUM);
+
+	return XLogReadBufferExtended(place->locator, MAIN_FORKNUM, place->block,
+								  exists ? RBM_ZERO_ON_ERROR : RBM_NORMAL,
+								  InvalidBuffer);
+}
+
+/*
  * The undo of a compact record.  Without a reference to the page its LSN is
  * left alone: it then always tells the last record that referred to it, which
  * is what a server promoted between two records has to go by (log.c).  Putting
@@ -354,12 +373,12 @@ inplace_redo_undo_place(XLogReaderState *record, const UndoPlace *place,
 	}
 	if (rec == NULL)
 		return;
-	buffer = XLogReadBufferExtended(place->locator, MAIN_FORKNUM, place->block,
-									RBM_NORMAL, InvalidBuffer);
+	buffer = read_undo_by_name(place);
 	if (!BufferIsValid(buffer))
 		return;
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (PageGetLSN(BufferGetPage(buffer)) < record->EndRecPtr)
+	if (!PageIsNew(BufferGetPage(buffer)) &&
+		PageGetLSN(BufferGetPage(buffer)) < record->EndRecPtr)
 	{
 		UndoPagePut(BufferGetPage(buffer), place->offset, rec, len);
 		MarkBufferDirty(buffer);
