@@ -50,7 +50,9 @@ int			inplace_default_index_method = DEFAULT_INDEX_INPLACE_BTREE;
 bool
 inplace_restoring_dump(void)
 {
-	return IsBinaryUpgrade || (!check_function_bodies && !row_security);
+	return IsBinaryUpgrade ||
+		(!check_function_bodies &&
+		 (!row_security || namespace_search_path[0] == '\0'));
 }
 
 /* ---------------- CREATE INDEX ---------------- */

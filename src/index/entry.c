@@ -236,8 +236,11 @@ equal_value(Relation index, int i, Datum a, bool a_null, Datum b, bool b_null)
 
 /*
  * The key of a row to be inserted, which need only be equal to the version's.  In
- * an index that does not take in-place updates an entry belongs to every
- * version of its row.  The index page and the table's are locked.
+ * an index that never took in-place updates an entry belongs to every version
+ * of its row.  (One that does not take any now, because it is not valid, may have
+ * taken some before; and one that was not valid when it was built has the
+ * former keys all the same, see build.c.)  The index page and the table's are
+ * locked.
  */
 bool
 inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
@@ -248,7 +251,7 @@ inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 
-	if (!inplace_index_takes(index))
+	if (!inplace_index_took(index))
 		return true;
 	exact = inplace_index_key(index)->exact;
 	if ((inplace_key_is_computed(index) ?

@@ -139,6 +139,7 @@ extern bool inplace_taking_settled(TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 								   ItemPointer tid, TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
+extern bool inplace_index_took(Relation index);
 
 /* entry.c */
 extern bool inplace_entry_matches_slot(Relation index, IndexTuple itup,

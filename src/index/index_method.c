@@ -178,6 +178,8 @@ update_relcache(Oid indexid, oidvector *opclasses)
 
 	if (index->rd_rel->relam != BTREE_AM_OID && !inplace_index_is_btree(index))
 	{
+		/* (the server would go on with the options in the old context) */
+		index->rd_opcoptions = NULL;
 		RelationInitIndexAccessInfo(index);
 		MemoryContextDelete(old_context);
 		heap_freetuple(old_tuple);

@@ -28,10 +28,21 @@ bool
 inplace_index_takes(Relation index)
 {
 	Form_pg_index form = index->rd_index;
+
+	return form->indisready && form->indisvalid && form->indislive &&
+		inplace_index_took(index);
+}
+
+/*
+ * May it have taken some, when it was valid?
+ */
+bool
+inplace_index_took(Relation index)
+{
+	Form_pg_index form = index->rd_index;
 	const IndexKey *key;
 
-	if (!inplace_index_is_btree(index) ||
-		!form->indisready || !form->indisvalid || !form->indislive)
+	if (!inplace_index_is_btree(index))
 		return false;
 	if (!form->indisunique && !inplace_key_is_computed(index))
 		return true;

@@ -114,6 +114,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 							   &vmbuffer, NULL);
 	page = BufferGetPage(buffer);
 	*blk = BufferGetBlockNumber(buffer);
+	inplace_check_page_header(rel, page, *blk);
 
 	/* as heap: in serializable transactions this row may be a phantom */
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
@@ -322,6 +323,7 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 								   bistate, &vmbuffer, NULL);
 		page = BufferGetPage(buffer);
 		blk = BufferGetBlockNumber(buffer);
+		inplace_check_page_header(rel, page, blk);
 		init_page = PageGetMaxOffsetNumber(page) == 0;
 
 		inplace_rows_put++;

@@ -597,14 +597,13 @@ report_bad_line_pointer(Relation rel, Page page, BlockNumber blk,
 					   ItemIdGetLength(lp))));
 }
 
+/*
+ * What anything put on the page, or looked for there, goes by.
+ */
 void
-inplace_check_page(Relation rel, Page page, BlockNumber blk)
+inplace_check_page_header(Relation rel, Page page, BlockNumber blk)
 {
 	PageHeader	phdr = (PageHeader) page;
-	OffsetNumber maxoff;
-
-	if (PageIsNew(page))
-		return;
 
 	if (phdr->pd_lower < SizeOfPageHeaderData ||
 		phdr->pd_lower > phdr->pd_upper ||
@@ -617,7 +616,17 @@ inplace_check_page(Relation rel, Page page, BlockNumber blk)
 						blk, RelationGetRelationName(rel)),
 				 errdetail("pd_lower %u, pd_upper %u, pd_special %u do not make a page of an inplace table.",
 						   phdr->pd_lower, phdr->pd_upper, phdr->pd_special)));
+}
 
+void
+inplace_check_page(Relation rel, Page page, BlockNumber blk)
+{
+	OffsetNumber maxoff;
+
+	if (PageIsNew(page))
+		return;
+
+	inplace_check_page_header(rel, page, blk);
 	maxoff = PageGetMaxOffsetNumber(page);
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{

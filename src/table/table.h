@@ -302,6 +302,7 @@ extern bool inplace_page_can_grow(Page page, OffsetNumber offnum,
 extern void inplace_page_blank_gaps(Page page);
 
 /* is this page one of ours at all? ereports ERRCODE_DATA_CORRUPTED if not */
+extern void inplace_check_page_header(Relation rel, Page page, BlockNumber blk);
 extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
 
 /* ... and may its items be moved about?  For those who are going to do so. */

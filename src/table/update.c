@@ -390,6 +390,8 @@ find_new_page(UpdateState *us)
 	us->newbuf = GetBufferForTuple(us->rel, PageSpaceFor(us->newtup, us->newlen),
 								   us->buffer, 0, NULL,
 								   &us->newvm, &us->vmbuffer);
+	inplace_check_page_header(us->rel, BufferGetPage(us->newbuf),
+							  BufferGetBlockNumber(us->newbuf));
 
 	if (us->off <= PageGetMaxOffsetNumber(page) &&
 		ItemIdIsNormal(PageGetItemId(page, us->off)) &&

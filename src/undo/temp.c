@@ -61,6 +61,7 @@ typedef struct TempTable
 
 static HTAB *temp_tables = NULL;
 static TempTableKey last_table = {InvalidOid, InvalidOid};
+static Oid	last_relid = InvalidOid;
 
 static void
 UndoTempRemoveFile(void)
@@ -117,7 +118,9 @@ UndoTempNoteTable(Relation rel)
 	MemSet(&key, 0, sizeof(key));
 	key.spc = LocatorSpc(RelLocator(rel));
 	key.rel = LocatorRel(RelLocator(rel));
-	if (key.spc == last_table.spc && key.rel == last_table.rel)
+	/* (a rewrite writes to the new file by the OID of its transient table) */
+	if (key.spc == last_table.spc && key.rel == last_table.rel &&
+		RelationGetRelid(rel) == last_relid)
 		return;
 
 	if (temp_tables == NULL)
@@ -133,6 +136,7 @@ UndoTempNoteTable(Relation rel)
 	entry = hash_search(temp_tables, &key, HASH_ENTER, NULL);
 	entry->relid = RelationGetRelid(rel);
 	last_table = key;
+	last_relid = RelationGetRelid(rel);
 }
 
 static void

@@ -214,6 +214,25 @@ SELECT inplace.mirror_opclasses();
 ROLLBACK;
 SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname = 'ro_a';
 
+-- what is done to the table in the same transaction (operator class options of indexes
+-- were in memory given back)
+CREATE TABLE cv.now (id int PRIMARY KEY, k int, s text) USING heap;
+CREATE INDEX ON cv.now (k);
+CREATE INDEX ON cv.now (s, k);
+CREATE INDEX ON cv.now (lower(s), k);
+INSERT INTO cv.now SELECT i, i, 's' FROM generate_series(1, 20) i;
+DO $$
+BEGIN
+	FOR i IN 1 .. 5 LOOP
+		PERFORM inplace.convert('cv.now');
+		UPDATE cv.now SET k = k + 1, s = 'x' || k;
+		UPDATE cv.now SET s = 's' WHERE id % 2 = i % 2;
+		PERFORM inplace.convert('cv.now', 'heap');
+		UPDATE cv.now SET k = k + 1;
+	END LOOP;
+END $$;
+SELECT count(*), sum(k) FROM cv.now;
+
 SET client_min_messages = warning;
 DROP SCHEMA cv CASCADE;
 DROP OWNED BY regress_inplace_convert;

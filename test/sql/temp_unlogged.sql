@@ -123,4 +123,19 @@ BEGIN;
 UPDATE tp SET a = 0;
 PREPARE TRANSACTION 'temp';
 
+-- clustered between changes of one transaction, the last of which is undone
+CREATE TEMP TABLE tc (id int PRIMARY KEY, a int) USING inplace;
+INSERT INTO tc SELECT i, 0 FROM generate_series(1, 3) i;
+BEGIN;
+UPDATE tc SET a = 1;
+CLUSTER tc USING tc_pkey;
+SAVEPOINT s;
+UPDATE tc SET a = 2;
+ROLLBACK TO s;
+COMMIT;
+SELECT * FROM tc ORDER BY id;
+UPDATE tc SET a = 5;
+SELECT * FROM tc ORDER BY id;
+SELECT * FROM inplace.check('tc');
+
 SELECT * FROM check_all();

@@ -61,5 +61,20 @@ INSERT INTO n VALUES (9, 6);
 SELECT * FROM n ORDER BY id;
 SELECT count(*) > 0 AS noted FROM log;
 SELECT * FROM inplace.check('n');
+
+-- an index that is not valid any more, as while DROP INDEX CONCURRENTLY waits, has
+-- entries of former keys all the same
+CREATE TABLE uv (id int, u int) USING inplace;
+CREATE UNIQUE INDEX uv_u ON uv USING inplace_btree (u);
+INSERT INTO uv VALUES (1, 1), (2, 2);
+UPDATE uv SET u = 100 WHERE u = 1;
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'uv_u'::regclass;
+INSERT INTO uv VALUES (3, 1);
+INSERT INTO uv VALUES (4, 100);
+UPDATE uv SET u = 5 WHERE u = 2;
+INSERT INTO uv VALUES (5, 2), (6, 5);
+UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'uv_u'::regclass;
+SELECT * FROM uv ORDER BY id;
+SELECT * FROM inplace.check('uv');
 SET client_min_messages = warning;
 DROP SCHEMA uk CASCADE;
