@@ -40,7 +40,7 @@
 #define FREEZE_FILE			PGSTAT_STAT_PERMANENT_DIRECTORY "/inplace_freeze.stat"
 #define FREEZE_FILE_TEMP	FREEZE_FILE ".tmp"
 #define FREEZE_FILE_MAGIC	0x49504652
-#define FREEZE_FILE_VERSION	2
+#define FREEZE_FILE_VERSION	3
 
 typedef struct FreezeFileHeader
 {

@@ -32,6 +32,11 @@
  *			U (1 - F(a)) + (S - U) + 1
  *
  * where the 1 is the page itself: beyond all durations ever seen, it counts.
+ * But a page that was set a moment ago has not survived anything yet.  With e for
+ * how long ago pages were set, on average, S - U counts F(e) times: the part of all
+ * changes that would have come by now.  (That matters when all pages of a large
+ * table are changed, and set, again and again: then few unsets are remembered, for the
+ * sake of following what is new, and many sets come at once.)
  *
  * A bad beginning.  In a work queue nearly every page that is set all-visible is
  * changed soon; to freeze all of them until MIN_UNSETS were is to be wrong as
@@ -89,6 +94,7 @@ FreezeSampleAge(FreezeSample *sample)
 	if (sample->unsets <= MAX_UNSETS && sample->sets <= MAX_SETS)
 		return;
 	sample->sets /= 2;
+	sample->set_times /= 2;
 	sample->unsets /= 2;
 	sample->sum /= 2;
 	sample->sum_squares /= 2;
@@ -98,6 +104,31 @@ FreezeSampleAge(FreezeSample *sample)
 	sample->plain_ages /= 2;
 	for (int i = 0; i < FREEZE_BUCKETS; i++)
 		sample->histogram[i] /= 2;
+}
+
+static double
+seconds_now(void)
+{
+	return (double) GetCurrentTimestamp() / USECS_PER_SEC;
+}
+
+void
+FreezeSampleAddSet(FreezeSample *sample)
+{
+	sample->sets++;
+	sample->set_times += seconds_now();
+	FreezeSampleAge(sample);
+}
+
+/* of a set that ended in another way: it says nothing either way */
+void
+FreezeSampleWithdrawSet(FreezeSample *sample)
+{
+	double		left = Max(sample->sets - 1, 0);
+
+	if (sample->sets > 0)
+		sample->set_times *= left / sample->sets;
+	sample->sets = left;
 }
 
 void
@@ -171,6 +202,23 @@ distribution(const FreezeSample *sample, double seconds)
 	}
 }
 
+/*
+ * Pages that were set and have not been changed since, as far as that says that
+ * they never will be.
+ */
+static double
+survivors_of(const FreezeSample *sample)
+{
+	double		left = sample->sets - sample->unsets;
+	double		since;
+
+	if (left <= 0)
+		return 0;
+	since = seconds_now() - sample->set_times / sample->sets +
+		FreezeSampleAgeAtSet(sample, false);
+	return left * distribution(sample, Max(since, 0));
+}
+
 double
 FreezeChangeProbability(const FreezeSample *sample, double age, double target)
 {
@@ -179,7 +227,7 @@ FreezeChangeProbability(const FreezeSample *sample, double age, double target)
 
 	age = Max(age, 0);
 	reached = distribution(sample, age);
-	survivors = Max(sample->sets - sample->unsets, 0) + 1;
+	survivors = survivors_of(sample) + 1;
 	return sample->unsets * (distribution(sample, age + target) - reached) /
 		(sample->unsets * (1 - reached) + survivors);
 }

@@ -358,13 +358,6 @@ FreezePageAge(const FreezeSample *sample, XLogRecPtr lsn, uint8 bits)
 		seconds_since(lsn) + age_hidden(sample, bits);
 }
 
-/* of a set that ended in another way: it says nothing either way */
-static void
-withdraw_set(FreezeSample *sample)
-{
-	sample->sets = Max(sample->sets - 1, 0);
-}
-
 /*
  * VACUUM left a page all-visible, and set these bits to that end, or none.
  */
@@ -387,18 +380,16 @@ FreezeNoteVisible(Relation rel, uint8 bits, const FreezePage *page)
 		if (bits & VISIBILITYMAP_ALL_VISIBLE)
 		{
 			stats->visible_sets++;
-			stats->sample.sets++;
+			FreezeSampleAddSet(&stats->sample);
 			if (page->age >= 0 && (bits & VISIBILITYMAP_ALL_FROZEN) == 0)
 			{
 				stats->sample.plain_sets++;
 				stats->sample.plain_ages += page->age;
 			}
-			FreezeSampleAge(&stats->sample);
 		}
 		if (page->has_room)
 		{
-			stats->fills.sets++;
-			FreezeSampleAge(&stats->fills);
+			FreezeSampleAddSet(&stats->fills);
 		}
 		SpinLockRelease(&entry->mutex);
 	}
@@ -486,7 +477,8 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 		if (unset->bits & VISIBILITYMAP_ALL_VISIBLE)
 			stats->visible_unsets++;
 		else
-			stats->sample.sets++;	/* a lock: all-visible as before */
+			FreezeSampleAddSet(&stats->sample); /* a lock: all-visible as
+												 * before */
 		if (unset->bits & VISIBILITYMAP_ALL_FROZEN)
 			stats->frozen_unsets++;
 		if (early)
@@ -498,14 +490,14 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 		}
 		if (by_insert)
 		{
-			withdraw_set(&stats->sample);
+			FreezeSampleWithdrawSet(&stats->sample);
 			if (timed)
 				FreezeSampleAdd(&stats->fills, seconds);
 		}
 		else
 		{
 			if (unset->has_room && (unset->bits & VISIBILITYMAP_ALL_VISIBLE))
-				withdraw_set(&stats->fills);
+				FreezeSampleWithdrawSet(&stats->fills);
 			if (timed)
 				FreezeSampleAdd(&stats->sample,
 								seconds + age_hidden(&stats->sample, unset->bits));

@@ -42,6 +42,7 @@
 typedef struct FreezeSample
 {
 	double		sets;			/* pages set all-visible */
+	double		set_times;		/* sum of when that was, in seconds */
 	double		unsets;			/* pages unset, of known duration */
 	double		sum;			/* of the durations, in seconds */
 	double		sum_squares;
@@ -128,6 +129,8 @@ extern void FreezeStatsForgetDatabase(Oid dboid);
 extern void FreezeForgetInit(void);
 
 /* freeze_model.c */
+extern void FreezeSampleAddSet(FreezeSample *sample);
+extern void FreezeSampleWithdrawSet(FreezeSample *sample);
 extern void FreezeSampleAdd(FreezeSample *sample, double seconds);
 extern void FreezeSampleAge(FreezeSample *sample);
 extern double FreezeSampleAgeAtSet(const FreezeSample *sample, bool frozen);
