@@ -22,7 +22,7 @@
 #include "utils/backend_status.h"
 
 /* so many holders are named, ... */
-#define LIMIT_HOLDERS		3
+#define LIMIT_HOLDERS		8
 /* ... and not more often than that */
 #define LIMIT_REPORT_MS		10000
 
@@ -77,6 +77,9 @@ FindHolders(UndoHolder *holders)
 		TransactionId xmin = proc->xmin;
 		TransactionId xid = proc->xid;
 
+		/* who has found out comes last, of those with the same horizon */
+		if (proc == MyProc)
+			continue;
 		if ((proc->databaseId != MyDatabaseId &&
 			 !(proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS)) ||
 			(proc->statusFlags & (PROC_IN_VACUUM | PROC_IN_LOGICAL_DECODING)))
@@ -88,6 +91,11 @@ FindHolders(UndoHolder *holders)
 	}
 	ProcArrayGetReplicationSlotXmin(&slot_xmin, &catalog_xmin);
 	NoteHolder(holders, &n, slot_xmin, -1);
+	NoteHolder(holders, &n,
+			   TransactionIdIsNormal(MyProc->xid) &&
+			   (!TransactionIdIsNormal(MyProc->xmin) ||
+				TransactionIdPrecedes(MyProc->xid, MyProc->xmin)) ?
+			   MyProc->xid : MyProc->xmin, MyProcPid);
 	return n;
 }
 

@@ -87,6 +87,12 @@ report_indexes(StringInfo buf, VacuumReport *report, InplaceVacuum *vac)
 	appendStringInfo(buf, format, vac->lpdead_item_pages,
 					 percent(vac->lpdead_item_pages, report->orig_rel_pages),
 					 (long long) vac->lpdead_items);
+	if (vac->swept)
+		appendStringInfo(buf,
+						 _("index entries of former keys removed: %u pages from table (%.2f%% of total) had %lld rows that may have some\n"),
+						 vac->swept_pages,
+						 percent(vac->swept_pages, report->orig_rel_pages),
+						 (long long) vac->swept_rows);
 
 	for (int i = 0; i < vac->nindexes; i++)
 	{

@@ -217,11 +217,13 @@ stale_sweep(InplaceVacuum *vac)
 		return;
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
 								 PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
+	PROGRESS_INDEXES(vac->nindexes, 0);
 	stale_rows_prepare(stale);
 	for (int i = 0; i < vac->nindexes; i++)
 	{
 		BlockNumber empty;
 
+		PROGRESS_INDEXES(vac->nindexes, i);
 		if (inplace_vacuum_failsafe(vac))
 			return;
 		if (!inplace_index_is_btree(vac->indrels[i]))
@@ -233,7 +235,10 @@ stale_sweep(InplaceVacuum *vac)
 			vacuum_empty_index(vac, i);
 		leave_index(vac, saved_phase);
 	}
+	PROGRESS_INDEXES(0, 0);
 	vac->swept = true;
+	vac->swept_pages = stale->nblocks;
+	vac->swept_rows = stale->nrows;
 	ereport(DEBUG2,
 			(errmsg("table \"%s\": swept stale index entries of %lld rows in %zu pages",
 					vac->relname, (long long) stale->nrows, stale->nblocks)));

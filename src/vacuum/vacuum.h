@@ -105,6 +105,8 @@ typedef struct InplaceVacuum
 
 	StaleRows	stale;
 	bool		swept;			/* their stale entries are gone */
+	BlockNumber swept_pages;	/* ... of so many, for the report */
+	int64		swept_rows;
 	int64		stale_pending;	/* rows that stay marked, for the next one */
 
 	/* for error messages */
