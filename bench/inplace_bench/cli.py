@@ -100,6 +100,8 @@ def main() -> int:
     if not a.bindir and shutil.which("pgbench") is None:
         p.error("no pgbench in the PATH")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:       # (as under nohup)
+        signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     server = Server(a.dsn, a.bindir, a.private, a.i_know, a.keep)
     try:
         document = {"format": 1, "facts": server.facts(), "against": a.against,
@@ -117,9 +119,11 @@ def main() -> int:
         say(f"bench/run: {str(e).strip()}")
         return 1
     except (psycopg2.Error, RuntimeError) as e:
-        traceback.print_exc()
+        # (a bad --dsn, or a role that may not do it, is no fault of the program)
+        if a.private or getattr(e, "pgcode", "none") not in (None, "42501"):
+            traceback.print_exc()
         say(f"bench/run: {str(e).strip()}")
-        return 3
+        return 3 if a.private else 1
     except KeyboardInterrupt:
         return 130
     finally:

@@ -132,9 +132,27 @@ class Server:
         return db
 
     def _extension(self, db: Database, method: str) -> None:
-        """The method, from the extension of its name, where it is not built in."""
+        """The method, where it is not built in: from the extension that it comes from in
+        another database, as it was made there, or from the extension of its name."""
         exists = "SELECT count(*) FROM pg_am WHERE amname = %s AND amtype = 't'"
         if db.value(exists, method):
+            return
+        for other in (self.maintenance, Database(self, "template1", "heap")):
+            row = other.row(
+                "SELECT e.extname, a.amhandler::regproc::text FROM pg_am a"
+                " LEFT JOIN pg_depend d ON d.classid = 'pg_am'::regclass AND d.objid = a.oid"
+                " AND d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass"
+                " LEFT JOIN pg_extension e ON e.oid = d.refobjid"
+                " WHERE a.amname = %s AND a.amtype = 't'", method)
+            if row is None:
+                continue
+            if row[0] is not None:
+                db.run(f'CREATE EXTENSION "{row[0]}" CASCADE')
+            elif db.value("SELECT to_regproc(%s) IS NULL", row[1]):
+                raise Refused(f"table access method '{method}' is of no extension, and the new"
+                              f" database has no function {row[1]} to make it of")
+            else:
+                db.run(f'CREATE ACCESS METHOD "{method}" TYPE TABLE HANDLER {row[1]}')
             return
         if not db.value("SELECT count(*) FROM pg_available_extensions WHERE name = %s", method):
             raise Refused(f"this server has no table access method '{method}', and no extension"

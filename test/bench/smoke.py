@@ -104,6 +104,11 @@ def main() -> None:
         report(f"refused: {' '.join(wrong)}", done.returncode == 2 and "round" not in done.stdout, done.stdout)
     done = bench("seqscan", "--against", "nosuch", "--rounds", "1")
     report("refused: --against nosuch", done.returncode == 1 and "'nosuch'" in done.stdout and not databases(conn), done.stdout)
+    # a method that is of no extension, but another database has it
+    with conn.cursor() as cur:
+        cur.execute("CREATE ACCESS METHOD second_heap TYPE TABLE HANDLER heap_tableam_handler")
+    done = bench("seqscan", "--against", "second_heap", "--scale", "1", "--unit", "1000", "--rounds", "1")
+    report("--against a method without extension", done.returncode == 0 and "second_heap" in done.stdout, done.stdout)
 
 
 if __name__ == "__main__":
