@@ -163,7 +163,7 @@ DROP TABLE fz, fz2, fz4;
 SELECT count(*) FROM pg_seclabel WHERE provider = 'inplace';
 -- all pages of a large table are changed again and again: that they have not been
 -- changed since they were set a moment ago says nothing
-CREATE TABLE fzl (id int PRIMARY KEY, a int, t text STORAGE plain) USING inplace WITH (autovacuum_enabled = off, fillfactor = 10);
+CREATE TABLE fzl (id int PRIMARY KEY, a int, t text) USING inplace WITH (autovacuum_enabled = off, fillfactor = 10);
 INSERT INTO fzl SELECT g, g, repeat('f', 700) FROM generate_series(1, 12000) g;
 VACUUM fzl;
 DO $$ BEGIN PERFORM pg_sleep(2); UPDATE fzl SET a = a + 1; END $$;
