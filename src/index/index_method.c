@@ -23,6 +23,15 @@
  * The opposite, nbtree's own routine in the entry of an inplace_btree index,
  * never happens.
  *
+ *
+ * Rollback.  If a change to inplace_btree is rolled back the file is a btree's
+ * again, whose entries nobody compares with their rows: entries of new keys that
+ * updates of the transaction have put into it would lead to rows that do not
+ * have them.  So until the change is committed the index takes no in-place
+ * updates, and rows move (taking.c).  That is known by who made its pg_index row;
+ * an index that the transaction itself made, in an outer subtransaction, gets a new
+ * file, which goes with the change.
+ *
  * Lock order: the table (SHARE ROW EXCLUSIVE or more, by the caller), the index.
  *
  *-------------------------------------------------------------------------
@@ -230,8 +239,11 @@ inplace_index_set_method(Oid indexid, Oid am)
 	Oid			tableid = index->rd_index->indrelid;
 	Relation	table = table_open(tableid, NoLock);
 	char		persistence = index->rd_rel->relpersistence;
-	bool		rebuild = am == BTREE_AM_OID && RelationIsInplace(table) &&
-		index->rd_rel->relkind == RELKIND_INDEX;
+	bool		rebuild = RelationIsInplace(table) &&
+		index->rd_rel->relkind == RELKIND_INDEX &&
+		(am == BTREE_AM_OID ||
+		 (index->rd_createSubid != InvalidSubTransactionId &&
+		  index->rd_createSubid != GetCurrentSubTransactionId()));
 	HeapTuple	tuple = copy_pg_index(indexid);
 	oidvector  *opclasses = opclasses_for(tuple, am);
 
@@ -261,7 +273,8 @@ inplace_index_set_method(Oid indexid, Oid am)
 	if (rebuild)
 	{
 		ReindexIndex(indexid, persistence);
-		hide_from_older_snapshots(indexid);
+		if (am == BTREE_AM_OID)
+			hide_from_older_snapshots(indexid);
 	}
 }
 

@@ -12,7 +12,9 @@
  */
 #include "inplace.h"
 
+#include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "access/xact.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_type.h"
 #include "index/index.h"
@@ -48,6 +50,20 @@ inplace_index_took(Relation index)
 		return true;
 	key = inplace_index_key(index);
 	return key->known && (!form->indisunique || key->exact || key->comparable);
+}
+
+/*
+ * Has this transaction made an inplace_btree of an index that was there before?
+ * If that is rolled back, the file is a btree's again, whose entries nobody compares
+ * with their rows: until it is committed, none of former keys may come into it.
+ * (Other changes of the pg_index row count, too, which does no harm.  The method's
+ * invalidates the table's relcache entry, at the end of the transaction again.)
+ */
+static bool
+method_may_be_rolled_back(Relation index)
+{
+	return index->rd_createSubid == InvalidSubTransactionId &&
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data));
 }
 
 /*
@@ -142,6 +158,7 @@ find_taking(Relation rel)
 
 		/* (relam: a routine may be left over, see index_method.c) */
 		if (index->rd_rel->relam != BTREE_AM_OID &&
+			!method_may_be_rolled_back(index) &&
 			inplace_index_takes(index) && !left_to_server(index))
 		{
 			TakingIndex *ti = &t->index[t->n++];

@@ -233,6 +233,53 @@ BEGIN
 END $$;
 SELECT count(*), sum(k) FROM cv.now;
 
+-- a change of method that is rolled back leaves no entries of new keys in what is a
+-- btree again
+SET inplace.default_index_method = btree;
+CREATE TABLE cv.back (id int PRIMARY KEY, k int, n int) USING inplace;
+INSERT INTO cv.back SELECT i, i, i % 3 FROM generate_series(1, 30) i;
+CREATE INDEX back_k ON cv.back (k, n);
+CREATE UNIQUE INDEX back_u ON cv.back (k);
+CREATE FUNCTION cv.back_by_index(OUT n bigint, OUT distinct_n bigint, OUT sum bigint) LANGUAGE plpgsql
+	SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexonlyscan = off
+	AS $$ BEGIN SELECT count(*), count(DISTINCT id), sum(b.k) INTO n, distinct_n, sum FROM cv.back b WHERE k > 0 AND b.n >= 0; END $$;
+BEGIN;
+SELECT inplace.convert('cv.back', 'inplace');
+UPDATE cv.back SET k = k + 100 WHERE id = 5;
+ROLLBACK;
+SELECT * FROM cv.back_by_index();
+BEGIN;
+SAVEPOINT a;
+SELECT inplace.set_index_method('cv.back_k', 'inplace_btree');
+SELECT inplace.set_index_method('cv.back_u', 'inplace_btree');
+UPDATE cv.back SET k = k + 100 WHERE id = 6;
+ROLLBACK TO a;
+UPDATE cv.back SET n = n + 1 WHERE id = 7;
+COMMIT;
+SELECT * FROM cv.back_by_index();
+INSERT INTO cv.back VALUES (105, 105, 1), (106, 106, 1);
+-- made by the same transaction
+BEGIN;
+DROP INDEX cv.back_k, cv.back_u;
+CREATE INDEX back_k ON cv.back (k, n);
+SAVEPOINT a;
+SELECT inplace.set_index_method('cv.back_k', 'inplace_btree');
+UPDATE cv.back SET k = k + 1000 WHERE id < 10;
+ROLLBACK TO a;
+COMMIT;
+SELECT * FROM cv.back_by_index();
+-- committed, it takes them
+BEGIN;
+SELECT inplace.set_index_method('cv.back_k', 'inplace_btree');
+UPDATE cv.back SET k = k + 1000 WHERE id < 10;
+COMMIT;
+CREATE TABLE cv.places AS SELECT id, ctid AS place FROM cv.back;
+UPDATE cv.back SET k = k - 1000 WHERE k > 1000;
+SELECT count(*) AS moved FROM cv.back b JOIN cv.places p USING (id) WHERE b.ctid <> p.place;
+SELECT * FROM cv.back_by_index();
+SELECT * FROM inplace.check('cv.back');
+RESET inplace.default_index_method;
+
 SET client_min_messages = warning;
 DROP SCHEMA cv CASCADE;
 DROP OWNED BY regress_inplace_convert;
