@@ -23,7 +23,6 @@
  * The opposite, nbtree's own routine in the entry of an inplace_btree index,
  * never happens.
  *
- *
  * Rollback.  If a change to inplace_btree is rolled back the file is a btree's
  * again, whose entries nobody compares with their rows: entries of new keys that
  * updates of the transaction have put into it would lead to rows that do not
