@@ -251,7 +251,6 @@ SELECT * FROM cv.back_by_index();
 BEGIN;
 SAVEPOINT a;
 SELECT inplace.set_index_method('cv.back_k', 'inplace_btree');
-SELECT inplace.set_index_method('cv.back_u', 'inplace_btree');
 UPDATE cv.back SET k = k + 100 WHERE id = 6;
 ROLLBACK TO a;
 UPDATE cv.back SET n = n + 1 WHERE id = 7;
