@@ -75,7 +75,8 @@ is(one($node, q{SELECT count(DISTINCT chunk_id) FROM } . one($node, q{SELECT rel
 undo_floor_reached($node, 'many writers', 120);
 
 # A rollback of many changes, on a table that is used at once.
-my $rows = 300000;
+# (so many that restoring them takes longer than the statements until the watcher looks)
+my $rows = 1000000;
 $node->safe_psql('postgres', $_) foreach ('CREATE TABLE big (id int PRIMARY KEY, v int) USING inplace',
 	"INSERT INTO big SELECT g, 0 FROM generate_series(1, $rows) g", 'VACUUM big');
 my $base = one($node, q{SELECT rows_restored FROM inplace.undo WHERE kind = 'logged'});
