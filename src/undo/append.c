@@ -80,7 +80,11 @@ UndoTryPartial(UndoSpace *sp, uint32 n, uint32 limit)
 	{
 		if (pg_atomic_compare_exchange_u32(&ext->state, &state,
 										   (state & ~EXT_STATE_MASK) | EXT_OWNED))
+		{
+			/* before anything is written to it (release.c) */
+			pg_atomic_write_u64(&ext->ended, EXT_STILL_OWNED);
 			return true;
+		}
 	}
 	return false;
 }
@@ -123,6 +127,8 @@ UndoTakeFree(UndoSpace *sp, uint32 n)
 	ext->scanned = 0;
 	pg_atomic_write_u32(&ext->newest_xid, InvalidTransactionId);
 	pg_atomic_write_u32(&ext->state, EXT_OWNED);
+	pg_atomic_write_u64(&ext->ended, EXT_STILL_OWNED);
+	pg_atomic_write_u64(&ext->begun, pg_atomic_add_fetch_u64(&sp->clock, 1));
 	pg_atomic_fetch_add_u32(&sp->taken, 1);
 }
 
@@ -254,6 +260,8 @@ UndoHandBack(bool needs_scan)
 				pg_atomic_write_u32(&o->space->recent[o->number % UNDO_RECENT],
 									o->number);
 			}
+			pg_atomic_write_u64(&o->ext->ended,
+								pg_atomic_read_u64(&o->space->clock));
 			while (!pg_atomic_compare_exchange_u32(&o->ext->state, &state,
 												   (state & ~EXT_STATE_MASK) | new_state))
 				;

@@ -18,7 +18,11 @@
  * For 3 the row's table is needed; where it cannot be had, or is not there any
  * more (its pages may have been copied, with their pointers), the extent is kept.
  * Links need not be looked at apart from the chain: what they lead to is
- * further down the chain that they stand in.
+ * further down the chain that they stand in.  Nor need the rest of a chain from
+ * where it comes to what was written before the extent was begun: extents have
+ * the time, by a clock of their own, when they were begun and when their last
+ * owner let go of them.  (An extent that is owned again says so before its owner writes
+ * to it, and the chain that leads there is seen with its page locked after that.)
  *
  * For 2 newest_xid alone does not do: an older xid in the extent may be of a
  * transaction that has ended later.  All have ended, for nobody's is an extent
@@ -91,6 +95,21 @@ in_extent(const ReleaseState *rs, UndoPtr ptr)
 }
 
 /*
+ * Was all that is recorded where ptr leads, and so what the chain leads to from
+ * there, written before the extent was begun?  A record leads to what had been
+ * written before it, or together with it.
+ */
+static bool
+written_before(const ReleaseState *rs, UndoPtr ptr)
+{
+	uint32		n = (UndoPtrBlock(ptr) - 1) / UNDO_EXTENT_BLOCKS;
+
+	return n < rs->job->nextents &&
+		pg_atomic_read_u64(&UndoExtentAt(rs->job->space, n)->ended) <
+		pg_atomic_read_u64(&UndoExtentAt(rs->job->space, rs->number)->begun);
+}
+
+/*
  * Does the chain lead into the extent?  When in doubt it does.
  */
 static bool
@@ -109,8 +128,11 @@ chain_leads_there(ReleaseState *rs, Relation rel, BlockNumber block,
 			(!HdrHasUndo(&hdr) || (hdr.t_infomask & IP_FROZEN) ||
 			 TransactionIdPrecedes(hdr.t_xid, rs->job->horizon)))
 			return false;
-		if (in_extent(rs, HdrGetUndo(&hdr)) ||
-			!UndoFetchRecord(rel, HdrGetUndo(&hdr), block, off, &hdr, true,
+		if (in_extent(rs, HdrGetUndo(&hdr)))
+			return true;
+		if (written_before(rs, HdrGetUndo(&hdr)))
+			return false;
+		if (!UndoFetchRecord(rel, HdrGetUndo(&hdr), block, off, &hdr, true,
 							 &rs->rec))
 			return true;
 		hdr = rs->rec.old;

@@ -28,6 +28,10 @@
  *		 transaction's xid is out of the proc array before the callback runs;
  *		 if the extents were let go earlier the worker could give them back
  *		 before they are marked as having aborted changes in them.
+ *		 (Workers of a parallel index build, who may have to keep a lock while
+ *		 they restore a row, write under their leader's xid, and let go of their
+ *		 extents when they end: what they write needs no rollback, and
+ *		 newest_xid keeps it.)
  *	  2. Whoever aborts (a transaction or a subtransaction) sets NEEDS_SCAN and
  *		 DIRTY on all extents of the transaction; so does who prepares one.
  *		 That is all that undo does at an abort: no lock, no buffer, no
@@ -43,6 +47,12 @@
  *	  6. NEEDS_SCAN is also set when a lock is recorded on top of a change
  *		 that is still in progress: if that is rolled back, the way to it goes
  *		 through the lock's record.
+ *	  7. "begun" and "ended" are times by the space's clock: when an extent was taken
+ *		 while free, and when its last owner let go of it.  Who takes an extent
+ *		 sets "ended" to EXT_STILL_OWNED before anything is written to it.  So
+ *		 what is in an extent that had ended before another one was begun was
+ *		 written before all that is in the other (release.c).  Both are 0 for
+ *		 what was written before a restart.
  *
  * The file
  *	  It is made longer, by an extent at a time, by whoever takes the first
@@ -134,6 +144,7 @@ UndoSpaceShmemInit(UndoSpace *sp, int tranche)
 	pg_atomic_init_u32(&sp->discarded_xid, InvalidTransactionId);
 	pg_atomic_init_u32(&sp->retreat, PG_UINT32_MAX);
 	pg_atomic_init_u32(&sp->taken, 0);
+	pg_atomic_init_u64(&sp->clock, 0);
 	pg_atomic_init_u32(&sp->cut, 0);
 	pg_atomic_init_u64(&sp->limit_reported, 0);
 	pg_atomic_init_u64(&sp->rows_restored, 0);
@@ -191,6 +202,8 @@ UndoShmemInit(void)
 	{
 		pg_atomic_init_u32(&undo_pool[i].state, EXT_FREE);
 		pg_atomic_init_u32(&undo_pool[i].newest_xid, InvalidTransactionId);
+		pg_atomic_init_u64(&undo_pool[i].begun, 0);
+		pg_atomic_init_u64(&undo_pool[i].ended, 0);
 		undo_pool[i].fill = 0;
 		undo_pool[i].scanned = 0;
 	}
@@ -289,6 +302,8 @@ UndoSpaceBuild(UndoSpace *sp, Relation undorel)
 		ext->fill = Min(UNDO_EXTENT_BLOCKS, nblocks - UndoExtentStart(n));
 		ext->scanned = 0;
 		pg_atomic_write_u32(&ext->newest_xid, newest);
+		pg_atomic_write_u64(&ext->begun, 0);
+		pg_atomic_write_u64(&ext->ended, 0);
 		pg_atomic_write_u32(&ext->state, EXT_FULL | EXT_NEEDS_SCAN | EXT_DIRTY);
 	}
 	sp->first_free = nextents;

@@ -53,7 +53,14 @@ typedef struct UndoExtent
 	uint16		fill;			/* pages begun; set by the owner only */
 	uint16		scanned;		/* pages that never need a scan again; set by
 								 * the worker only */
+
+	/* UndoSpace.clock when it was taken last while free, 0: before a restart ... */
+	pg_atomic_uint64 begun;
+	/* ... and when its last owner let go of it, or EXT_STILL_OWNED */
+	pg_atomic_uint64 ended;
 } UndoExtent;
+
+#define EXT_STILL_OWNED		PG_UINT64_MAX
 
 #define UNDO_CHUNK_EXTENTS	128
 #define UNDO_RECENT			64
@@ -77,6 +84,8 @@ typedef struct UndoSpace
 								 * alone, so that the file can shrink
 								 * (shrink.c) */
 	pg_atomic_uint32 taken;		/* counts extents taken from free ones */
+	pg_atomic_uint64 clock;		/* the same, for what was written before what
+								 * (release.c); never wraps */
 	pg_atomic_uint32 cut;		/* counts truncations of the file; changes
 								 * with extend_lock only */
 	pg_atomic_uint64 limit_reported;	/* when inplace.undo_limit was last

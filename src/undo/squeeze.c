@@ -8,7 +8,7 @@
  * and over again would grow with each update.  But what is needed is the version
  * that the old snapshot sees, and the last few.  So who updates such a row
  * now and then gives it a new chain, which leads from the version that he
- * replaces to those that are needed and to no others:
+ * replaces to those that are needed and, but for a tail, to no others:
  *
  *	  new change -> P -> (a few) -> F -> B			the new chain
  *					 \-> ... -> F -> ... -> ... -> B -> ...
@@ -29,7 +29,7 @@
  *		 xmin.  None below one (F as well) that is in "seen".
  *	  3. All with KEYS_UPDATED: FOR KEY SHARE looks for them on the way to the
  *		 version it means.
- *	  4. Of the others: none.
+ *	  4. Of the others none, but for a tail ("Bounds" below).
  *
  * Proof that every snapshot finds the version it sees
  *	  All versions below P are committed, for who finds an aborted change
@@ -82,7 +82,10 @@
  *	  that is needed.  A chain is squeezed if that drops SQUEEZE_MIN_DROP
  *	  versions, so each update pays for a small part of it.  If too many have to
  *	  be kept, because all_see is far behind, links are put as usual, and a later
- *	  update tries again.
+ *	  update tries again.  If that is so only below some that can be dropped (a
+ *	  session with a cursor goes on to other statements: all between its two
+ *	  snapshots may be needed), the new chain ends where those begin, and goes on
+ *	  into the old one there: those are kept once, and nothing is added to them.
  *
  * Lock order: the row's page is locked exclusively; undo pages, and
  * ProcArrayLock (holders.c), are locked one at a time.
@@ -104,6 +107,8 @@
 /* worth the records of what is kept */
 #define SQUEEZE_MIN_DROP	40
 #define SQUEEZE_MAX_KEEP	60
+/* so many kept one after the other, below some that were dropped, stay where they are */
+#define SQUEEZE_MAX_RUN		20
 /* steps, those along links included */
 #define SQUEEZE_MAX_STEPS	600
 
@@ -149,6 +154,12 @@ typedef struct SqueezeWalk
 	int			nkept;
 	bool		dropped;		/* since the last that was kept */
 	int			ndropped;		/* about */
+
+	/* the same when the last was kept before which some were dropped */
+	Size		gap_undo_len;
+	int			gap_nkept;
+	int			gap_ndropped;
+	bool		tail;			/* the chain goes on as before from there */
 } SqueezeWalk;
 
 /*
@@ -358,6 +369,7 @@ keep(SqueezeWalk *w)
 		w->replaced.cid != w->kept_cid;
 	Size		prefix_len = prefix ? sizeof(UndoReplaced) : 0;
 	Size		payload_len;
+	bool		gap = w->dropped;
 	char	   *dst = w->undo + w->undo_len;
 
 	if (w->nkept == SQUEEZE_MAX_KEEP ||
@@ -388,6 +400,28 @@ keep(SqueezeWalk *w)
 	w->kept.hdr = w->hdr;
 	w->kept_len = w->len;
 	w->dropped = false;
+	if (gap)
+	{
+		w->gap_undo_len = w->undo_len;
+		w->gap_nkept = w->nkept;
+		w->gap_ndropped = w->ndropped;
+	}
+	return true;
+}
+
+/*
+ * Leave the chain as it is from the version on below which all are needed, or too
+ * many.  False if not enough was dropped above.
+ */
+static bool
+end_at_gap(SqueezeWalk *w)
+{
+	if (w->gap_ndropped < SQUEEZE_MIN_DROP)
+		return false;
+	w->undo_len = w->gap_undo_len;
+	w->nkept = w->gap_nkept;
+	w->ndropped = w->gap_ndropped;
+	w->tail = true;
 	return true;
 }
 
@@ -410,10 +444,11 @@ build_chain(SqueezeWalk *w)
 			w->dropped = true;
 			w->ndropped++;
 		}
-		else if (!keep(w))
-			return false;
+		else if ((w->nkept - w->gap_nkept >= SQUEEZE_MAX_RUN && end_at_gap(w)) ||
+				 !keep(w))
+			break;
 	}
-	return false;
+	return w->tail || end_at_gap(w);
 }
 
 /*
@@ -457,7 +492,7 @@ set_old_header(SqueezeWalk *w, int i, const InplaceTupleHeaderData *hdr)
 
 /*
  * Write the records; base leads to the first of them, each to the next, and
- * the last to nothing.
+ * the last to nothing, or to where its version has always led.
  */
 static void
 write_chain(SqueezeWalk *w, InplaceTupleHeader base)
@@ -478,7 +513,7 @@ write_chain(SqueezeWalk *w, InplaceTupleHeader base)
 		get_old_header(w, i, &hdr);
 		if (i + 1 < w->nkept)
 			HdrSetUndo(&hdr, ui.ptr + w->starts[i + 1]);
-		else
+		else if (!w->tail)
 			make_last(&hdr);
 		set_old_header(w, i, &hdr);
 	}
@@ -527,6 +562,10 @@ UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 	w->nkept = 0;
 	w->dropped = false;
 	w->ndropped = 0;
+	w->gap_undo_len = 0;
+	w->gap_nkept = 0;
+	w->gap_ndropped = 0;
+	w->tail = false;
 
 	if (!build_chain(w) || !is_worth_it(w))
 		return false;

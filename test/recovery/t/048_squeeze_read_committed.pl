@@ -308,6 +308,25 @@ cmp_ok(growth('a long query',
 		return $answer =~ s/^1\|//r;
 	}), '<', $without / 2, '... and with a query that runs for long');
 
+# a session with a cursor that goes on to other statements: all versions between its two
+# snapshots may be needed, but nothing is added to them
+undo_floor_reached($node, 'before a session goes on', 30);
+my @at = one($node, $look);
+$session->query($_) foreach ('BEGIN', "DECLARE c CURSOR FOR $look");
+my $beside = start_pgbench($node, '-c', 2, '-T', 3, '-f', $hot);
+# (no version is dropped under snapshots of a session that goes on taking them)
+$session->query(q{DO $$ BEGIN FOR i IN 1 .. 300 LOOP PERFORM sum(n) FROM t; PERFORM pg_sleep(0.01); END LOOP; END $$});
+end_pgbench($beside);
+push @at, one($node, $look);
+$session->query($_) foreach ("DECLARE d CURSOR FOR $look", 'SELECT 1 FROM t');
+my $at_second = one($node, "SELECT $size");
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 60000, '-f', $hot));
+my $since = one($node, "SELECT $size") - $at_second;
+note "undo has grown by $since bytes since the session went on";
+cmp_ok($since, '<', $without / 2, 'undo does not go on growing when a session with a cursor has gone on');
+is($session->query("FETCH 1 FROM $_->[0]"), $_->[1], "cursor $_->[0] sees what there was") foreach ([ 'd', $at[1] ], [ 'c', $at[0] ]);
+$session->query('COMMIT');
+
 # nobody knows of a session that does not report
 $session->query('SET track_activities = off');
 growth('a cursor of a session that does not report', cursor());
