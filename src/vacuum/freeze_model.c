@@ -106,17 +106,18 @@ FreezeSampleAge(FreezeSample *sample)
 		sample->histogram[i] /= 2;
 }
 
-static double
-seconds_now(void)
+/* the time as samples have it, to be read with no spinlock held */
+double
+FreezeSampleNow(void)
 {
 	return (double) GetCurrentTimestamp() / USECS_PER_SEC;
 }
 
 void
-FreezeSampleAddSet(FreezeSample *sample)
+FreezeSampleAddSet(FreezeSample *sample, double now)
 {
 	sample->sets++;
-	sample->set_times += seconds_now();
+	sample->set_times += now;
 	FreezeSampleAge(sample);
 }
 
@@ -214,7 +215,7 @@ survivors_of(const FreezeSample *sample)
 
 	if (left <= 0)
 		return 0;
-	since = seconds_now() - sample->set_times / sample->sets +
+	since = FreezeSampleNow() - sample->set_times / sample->sets +
 		FreezeSampleAgeAtSet(sample, false);
 	return left * distribution(sample, Max(since, 0));
 }

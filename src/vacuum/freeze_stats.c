@@ -365,9 +365,11 @@ void
 FreezeNoteVisible(Relation rel, uint8 bits, const FreezePage *page)
 {
 	FreezeEntry *entry;
+	double		now;
 
 	if (bits == 0 && !page->has_room)
 		return;
+	now = FreezeSampleNow();
 	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
 	entry = find_entry(RelationGetRelid(rel));
 	if (entry != NULL)
@@ -380,7 +382,7 @@ FreezeNoteVisible(Relation rel, uint8 bits, const FreezePage *page)
 		if (bits & VISIBILITYMAP_ALL_VISIBLE)
 		{
 			stats->visible_sets++;
-			FreezeSampleAddSet(&stats->sample);
+			FreezeSampleAddSet(&stats->sample, now);
 			if (page->age >= 0 && (bits & VISIBILITYMAP_ALL_FROZEN) == 0)
 			{
 				stats->sample.plain_sets++;
@@ -388,9 +390,7 @@ FreezeNoteVisible(Relation rel, uint8 bits, const FreezePage *page)
 			}
 		}
 		if (page->has_room)
-		{
-			FreezeSampleAddSet(&stats->fills);
-		}
+			FreezeSampleAddSet(&stats->fills, now);
 		SpinLockRelease(&entry->mutex);
 	}
 	LWLockRelease(&freeze_shared->lock);
@@ -453,8 +453,10 @@ void
 FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 {
 	FreezeEntry *entry;
+	bool		was_visible = (unset->bits & VISIBILITYMAP_ALL_VISIBLE) != 0;
 	bool		timed;
 	double		seconds = 0;
+	double		now;
 
 	if (likely(unset->bits == 0))
 		return;
@@ -465,6 +467,7 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 		FreezeTimelineTick();
 		seconds = seconds_since(unset->lsn);
 	}
+	now = was_visible ? 0 : FreezeSampleNow();
 
 	LWLockAcquire(&freeze_shared->lock, LW_SHARED);
 	entry = find_entry(RelationGetRelid(rel));
@@ -474,11 +477,11 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 		bool		early = timed && seconds < stats->target;
 
 		SpinLockAcquire(&entry->mutex);
-		if (unset->bits & VISIBILITYMAP_ALL_VISIBLE)
+		if (was_visible)
 			stats->visible_unsets++;
 		else
-			FreezeSampleAddSet(&stats->sample); /* a lock: all-visible as
-												 * before */
+			FreezeSampleAddSet(&stats->sample, now);	/* a lock: all-visible as
+														 * before */
 		if (unset->bits & VISIBILITYMAP_ALL_FROZEN)
 			stats->frozen_unsets++;
 		if (early)
@@ -496,7 +499,7 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 		}
 		else
 		{
-			if (unset->has_room && (unset->bits & VISIBILITYMAP_ALL_VISIBLE))
+			if (unset->has_room && was_visible)
 				FreezeSampleWithdrawSet(&stats->fills);
 			if (timed)
 				FreezeSampleAdd(&stats->sample,

@@ -129,7 +129,8 @@ extern void FreezeStatsForgetDatabase(Oid dboid);
 extern void FreezeForgetInit(void);
 
 /* freeze_model.c */
-extern void FreezeSampleAddSet(FreezeSample *sample);
+extern double FreezeSampleNow(void);
+extern void FreezeSampleAddSet(FreezeSample *sample, double now);
 extern void FreezeSampleWithdrawSet(FreezeSample *sample);
 extern void FreezeSampleAdd(FreezeSample *sample, double seconds);
 extern void FreezeSampleAge(FreezeSample *sample);
