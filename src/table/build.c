@@ -257,7 +257,7 @@ restart:
 
 			case ROW_ABORTED_CHANGE:
 				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-				inplace_restore_page(bs->table, buffer);
+				inplace_restore_page(bs->table, buffer, true);
 				goto restart;
 
 			case ROW_LIVE:

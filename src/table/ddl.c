@@ -100,7 +100,7 @@ restore_all(Relation rel)
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
 		if (found)
-			inplace_restore_page(rel, buffer);
+			inplace_restore_page(rel, buffer, true);
 		ReleaseBuffer(buffer);
 	}
 

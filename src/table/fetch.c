@@ -81,7 +81,7 @@ inplace_settle_visible(InplaceTupleHeader tup, Buffer buffer,
 }
 
 void
-inplace_restore_page(Relation rel, Buffer buffer)
+inplace_restore_page(Relation rel, Buffer buffer, bool must)
 {
 	Page		page;
 	OffsetNumber off;
@@ -100,7 +100,7 @@ inplace_restore_page(Relation rel, Buffer buffer)
 							  InvalidTransactionId, NULL,
 							  &all_visible) != ROW_ABORTED_CHANGE)
 			continue;
-		if (!InplaceRestoreRow(rel, buffer, off))
+		if (!InplaceRestoreRow(rel, buffer, off) && must)
 			elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
 				 BufferGetBlockNumber(buffer), off,
 				 RelationGetRelationName(rel));
@@ -758,8 +758,9 @@ inplace_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
 
 	for (;;)
 	{
-		BlockNumber blk = ItemPointerGetBlockNumber(&cur);
-		OffsetNumber off = ItemPointerGetOffsetNumber(&cur);
+		/* (a user may name what is no row's TID without its tag) */
+		BlockNumber blk = ItemPointerGetBlockNumberNoCheck(&cur);
+		OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&cur);
 		RowVersion *version = inplace_scratch_version();
 		InplaceTupleHeader tup;
 		bool		more = false;

@@ -446,7 +446,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 
 	/* of these the undo worker does not know */
 	if (unlikely(undo_deletes) && !RecoveryInProgress())
-		inplace_restore_page(rel, buffer);
+		inplace_restore_page(rel, buffer, false);
 }
 
 bool

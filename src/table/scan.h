@@ -207,9 +207,10 @@ extern bool inplace_fetch_visible(Relation rel, Buffer buffer, BlockNumber blk,
 
 /*
  * fetch.c: bring the rows of a pinned, unlocked page whose newest version is
- * an aborted change back to what they were.
+ * an aborted change back to what they were.  Some may have to be left as they
+ * are in a parallel query (restore.c): an error with "must".
  */
-extern void inplace_restore_page(Relation rel, Buffer buffer);
+extern void inplace_restore_page(Relation rel, Buffer buffer, bool must);
 
 /*
  * The versions of a row from a given one backward, as long as they may be

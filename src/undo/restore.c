@@ -42,16 +42,16 @@ kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
 }
 
 /*
- * Can this process write undo?  Not a parallel worker, whose extents would be
- * nobody's; nor VACUUM with parallel workers, which must not get an xid any
- * more.  The undo worker will come by.
+ * Can this process write undo?  In parallel mode nobody gets an xid any more:
+ * not VACUUM with parallel workers, nor these, nor a subtransaction.  The undo
+ * worker will come by.  (It cannot while an index is built, but then there is
+ * an xid, which the workers have too; their extents are kept by newest_xid.)
  */
 static bool
 may_write_undo(void)
 {
-	return !IsParallelWorker() &&
-		(!IsInParallelMode() ||
-		 TransactionIdIsValid(GetTopTransactionIdIfAny()));
+	return !IsInParallelMode() ||
+		TransactionIdIsValid(GetCurrentTransactionIdIfAny());
 }
 
 /*

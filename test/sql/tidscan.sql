@@ -34,6 +34,9 @@ ROLLBACK;
 SELECT * FROM td ORDER BY id;
 -- latest version
 SELECT currtid2('td'::text, '(0,3)'::tid);
+-- a TID that no row can have
+SELECT currtid2('td'::text, '(0,512)'::tid);
+SELECT currtid2('td'::text, '(0,0)'::tid);
 -- range over many pages, deleted and moved rows among them
 CREATE TABLE td_h (id int PRIMARY KEY, v text) USING heap;
 CREATE TABLE td_i (LIKE td_h INCLUDING ALL) USING inplace;
