@@ -31,6 +31,7 @@
 
 #include "access/heaptoast.h"
 #include "catalog/catalog.h"
+#include "catalog/storage.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
 #include "pgstat.h"
@@ -38,6 +39,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
+#include "index/index.h"
 #include "table/cluster.h"
 #include "table/scan.h"
 #include "table/table.h"
@@ -369,7 +371,7 @@ restart:
 							  &all_visible) == ROW_ABORTED_CHANGE)
 		{
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			inplace_restore_page(cs->old, buffer);
+			inplace_restore_page(cs->old, buffer, true);
 			goto restart;
 		}
 	}
@@ -547,41 +549,96 @@ copy_in_table_order(CopyState *cs)
 	FreeAccessStrategy(strategy);
 }
 
+/* a row with more than one entry in the index, maybe */
+typedef struct SeenRow
+{
+	ItemPointerData tid;		/* hash key */
+	bool		copied;
+} SeenRow;
+
 /*
- * May the index have more than one entry for the row, and has it been copied
- * already?
+ * Is this the entry that says where the row goes?  A row may have more than
+ * one: it goes where the key of its newest version is.
  */
 static bool
-seen_before(CopyState *cs, BlockNumber blk, OffsetNumber off)
+entry_places_row(CopyState *cs, Relation index, IndexTuple itup,
+				 BlockNumber blk, OffsetNumber off)
 {
 	Page		page = cs->page.data;
 	InplaceTupleHeader tup;
 	ItemPointerData tid;
+	SeenRow    *row;
 	bool		found;
 	ItemId		lp;
 
 	if (PageIsNew(page) || off > PageGetMaxOffsetNumber(page))
-		return false;
+		return true;
 	lp = PageGetItemId(page, off);
 	if (!ItemIdIsNormal(lp))
-		return false;
+		return true;
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
 	if (!(tup->t_infomask & IP_STALE))
-		return false;
+		return true;
 
 	if (cs->seen == NULL)
 	{
 		HASHCTL		ctl = {0};
 
 		ctl.keysize = sizeof(ItemPointerData);
-		ctl.entrysize = sizeof(ItemPointerData);
+		ctl.entrysize = sizeof(SeenRow);
 		ctl.hcxt = GetMemoryChunkContext(cs);
 		cs->seen = hash_create("inplace cluster", 1024, &ctl,
 							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	}
 	TidSet(&tid, blk, off);
-	hash_search(cs->seen, &tid, HASH_ENTER, &found);
-	return found;
+	row = hash_search(cs->seen, &tid, HASH_ENTER, &found);
+	if (!found)
+		row->copied = false;
+	if (row->copied)
+		return false;
+
+	/* (as with a page locked: the TOAST values of a dead row may be gone) */
+	if (itup != NULL)
+	{
+		MemoryContext oldcxt = MemoryContextSwitchTo(cs->row_cxt);
+
+		row->copied = inplace_entry_matches_tuple(cs->old, index, itup, tup,
+												  true);
+		MemoryContextSwitchTo(oldcxt);
+		MemoryContextReset(cs->row_cxt);
+	}
+	else
+		row->copied = true;
+	return row->copied;
+}
+
+/*
+ * Rows none of whose entries has the key of the newest version.  There should be
+ * none; but no row gets lost by that.
+ */
+static Buffer
+copy_unplaced_rows(CopyState *cs, Buffer buffer)
+{
+	HASH_SEQ_STATUS seq;
+	SeenRow    *row;
+
+	if (cs->seen == NULL)
+		return buffer;
+	hash_seq_init(&seq, cs->seen);
+	while ((row = hash_seq_search(&seq)) != NULL)
+	{
+		BlockNumber blk = ItemPointerGetBlockNumber(&row->tid);
+
+		if (row->copied)
+			continue;
+		if (blk != cs->checked)
+		{
+			buffer = ReleaseAndReadBuffer(buffer, cs->old, blk);
+			load_old_block(cs, buffer, blk);
+		}
+		copy_row(cs, blk, TidOffset(&row->tid));
+	}
+	return buffer;
 }
 
 static void
@@ -616,11 +673,13 @@ copy_in_index_order(CopyState *cs, Relation index)
 			buffer = ReleaseAndReadBuffer(buffer, cs->old, blk);
 			load_old_block(cs, buffer, blk);
 		}
-		if (!seen_before(cs, blk, off))
+		if (entry_places_row(cs, index, scan->xs_itup, blk, off))
 			copy_row(cs, blk, off);
 	}
 
 	index_endscan(scan);
+
+	buffer = copy_unplaced_rows(cs, buffer);
 	if (BufferIsValid(buffer))
 		ReleaseBuffer(buffer);
 }
@@ -697,6 +756,41 @@ write_sorted(CopyState *cs)
 		ReleaseBuffer(buffer);
 }
 
+/*
+ * The file was extended by many pages at a time (from 16 on): give back those
+ * that no row has come to.  Only for a new table that nobody else writes.
+ */
+static void
+drop_empty_tail(Relation rel)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+	BlockNumber keep = nblocks;
+
+	while (keep > 0)
+	{
+		Buffer		buffer = ReadBuffer(rel, keep - 1);
+		bool		empty = PageIsNew(BufferGetPage(buffer));
+
+		ReleaseBuffer(buffer);
+		if (!empty)
+			break;
+		keep--;
+	}
+	if (keep < nblocks)
+		RelationTruncate(rel, keep);
+}
+
+/*
+ * The end of ALTER TABLE's rewrite, of REFRESH MATERIALIZED VIEW, and of bulk
+ * inserts, whose other pages stay for the next ones.
+ */
+static void
+inplace_finish_bulk_insert(Relation rel, int options)
+{
+	if (OidIsValid(rel->rd_rel->relrewrite))
+		drop_empty_tail(rel);
+}
+
 static void
 inplace_copy_for_cluster(Relation OldTable, Relation NewTable,
 						 Relation OldIndex, bool use_sort,
@@ -752,6 +846,7 @@ inplace_copy_for_cluster(Relation OldTable, Relation NewTable,
 	if (cs->walk != NULL)
 		pfree(cs->walk);
 	FreeBulkInsertState(cs->bistate);
+	drop_empty_tail(NewTable);
 	ExecDropSingleTupleTableSlot(cs->old_slot);
 	ExecDropSingleTupleTableSlot(cs->new_slot);
 	MemoryContextDelete(cs->row_cxt);
@@ -762,4 +857,5 @@ void
 inplace_init_cluster_methods(TableAmRoutine *am)
 {
 	am->relation_copy_for_cluster = inplace_copy_for_cluster;
+	am->finish_bulk_insert = inplace_finish_bulk_insert;
 }

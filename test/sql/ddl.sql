@@ -123,4 +123,34 @@ INSERT INTO dd_row VALUES (1, 'x');
 UPDATE dd_row r SET b = r::text;
 SELECT r FROM dd_row r;
 
+-- CLUSTER by an index with entries of former keys: a row goes where its newest key is
+CREATE TABLE dd_keys (id int PRIMARY KEY, v int, s text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO dd_keys SELECT g, g, 's' || g FROM generate_series(1, 1000) g;
+CREATE INDEX dd_keys_v ON dd_keys USING inplace_btree (v);
+CREATE INDEX dd_keys_e ON dd_keys USING inplace_btree ((v + 1) DESC, s);
+CLUSTER dd_keys USING dd_keys_v;
+UPDATE dd_keys SET v = 2000 - id WHERE id % 2 = 0;
+BEGIN;
+SAVEPOINT a;
+UPDATE dd_keys SET v = -v WHERE id < 20;
+ROLLBACK TO a;
+UPDATE dd_keys SET v = v - 1 WHERE id > 990;
+DELETE FROM dd_keys WHERE id IN (4, 5);
+CLUSTER dd_keys;
+COMMIT;
+SELECT count(*), count(*) FILTER (WHERE v < last) AS out_of_order FROM (SELECT v, lag(v) OVER () AS last FROM (SELECT v FROM dd_keys OFFSET 0) x) y;
+UPDATE dd_keys SET v = 3000 - v WHERE id % 3 = 0;
+CLUSTER dd_keys USING dd_keys_e;
+SELECT count(*), count(*) FILTER (WHERE v > last) AS out_of_order FROM (SELECT v, lag(v) OVER () AS last FROM (SELECT v FROM dd_keys OFFSET 0) x) y;
+
+-- rewriting leaves no empty pages at the end
+CREATE TABLE dd_tail USING inplace AS SELECT g AS id, repeat('x', 100) AS t FROM generate_series(1, 5000) g;
+CREATE FUNCTION dd_empty_at_end(c regclass) RETURNS bigint LANGUAGE sql AS $$
+	SELECT pg_relation_size(c) / 8192 - 1 - max(substring(ctid::text FROM 2 FOR strpos(ctid::text, ',') - 2)::int) FROM dd_tail $$;
+VACUUM FULL dd_tail;
+SELECT dd_empty_at_end('dd_tail');
+ALTER TABLE dd_tail ALTER id TYPE bigint;
+SELECT dd_empty_at_end('dd_tail');
+SELECT count(*), sum(id) FROM dd_tail;
+
 SELECT * FROM check_all();
