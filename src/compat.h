@@ -342,12 +342,29 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	reindex_index(indexid, false, persistence, &(ReindexParams) {0})
 #endif
 
+/* may the user VACUUM the table?  With a warning if not. */
+#if PG_VERSION_NUM >= 160000
+#define MayVacuum(relid, form, options) \
+	vacuum_is_permitted_for_relation(relid, form, options)
+#else
+#define MayVacuum(relid, form, options) \
+	vacuum_is_relation_owner(relid, form, options)
+#endif
+
 /* ownership of a relation is asked in another way from 16 on */
 #if PG_VERSION_NUM >= 160000
 #define CheckRelationOwner(relid) \
 	object_ownercheck(RelationRelationId, relid, GetUserId())
 #else
 #define CheckRelationOwner(relid)	pg_class_ownercheck(relid, GetUserId())
+#endif
+
+/* ... and of a database */
+#if PG_VERSION_NUM >= 160000
+#define DatabaseOwnedBy(dboid, roleid) \
+	object_ownercheck(DatabaseRelationId, dboid, roleid)
+#else
+#define DatabaseOwnedBy(dboid, roleid)	pg_database_ownercheck(dboid, roleid)
 #endif
 
 /* 16 has one function for the owners of all kinds of objects */

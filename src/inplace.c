@@ -28,9 +28,12 @@
 
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
+#include "commands/vacuum.h"
 #include "executor/executor.h"
 #include "index/ddl.h"
 #include "index/in_flight.h"
@@ -44,8 +47,10 @@
 #include "undo/holders.h"
 #include "undo/space.h"
 #include "undo/undo.h"
+#include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/portal.h"
+#include "utils/syscache.h"
 #include "vacuum/freeze_stats.h"
 #include "wal/wal.h"
 
@@ -237,6 +242,36 @@ FindStringOption(List *options, const char *name, const char *otherwise)
 }
 
 /*
+ * Would the server let this user have the database to himself?  If not the
+ * statement fails, and the worker is left alone.  (Who may create databases may
+ * copy templates of others.)
+ */
+static bool
+MayHaveDatabase(Oid dboid, bool as_template)
+{
+	HeapTuple	tuple;
+	bool		may;
+
+	if (superuser() || DatabaseOwnedBy(dboid, GetUserId()))
+		return true;
+	if (!as_template)
+		return false;
+	tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+	may = HeapTupleIsValid(tuple) &&
+		((Form_pg_authid) GETSTRUCT(tuple))->rolcreatedb;
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	if (!may)
+		return false;
+	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(dboid));
+	may = HeapTupleIsValid(tuple) &&
+		((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return may;
+}
+
+/*
  * The database that a statement needs to itself, or InvalidOid.  *forget: its
  * undo has another place, or none, after the statement.
  */
@@ -244,6 +279,7 @@ static Oid
 StatementDatabase(Node *stmt, bool *forget)
 {
 	const char *name = NULL;
+	Oid			dboid;
 
 	*forget = false;
 	switch (nodeTag(stmt))
@@ -275,7 +311,9 @@ StatementDatabase(Node *stmt, bool *forget)
 	/* it fails in a transaction block, and in a failed one needs no look-up */
 	if (name == NULL || !IsTransactionState())
 		return InvalidOid;
-	return get_database_oid(name, true);
+	dboid = get_database_oid(name, true);
+	return OidIsValid(dboid) &&
+		MayHaveDatabase(dboid, IsA(stmt, CreatedbStmt)) ? dboid : InvalidOid;
 }
 
 static void
@@ -361,9 +399,9 @@ IsVacuumFull(Node *stmt)
 }
 
 /*
- * All tables of the database but ours, as VACUUM itself would list them; it
- * checks the permissions of each.  The list must survive the transactions
- * that VACUUM makes.
+ * All tables of the database but ours that the user may VACUUM, as VACUUM itself
+ * would list them: of tables that are listed it asks whether he may only when it has
+ * locked them.  The list must survive the transactions that VACUUM makes.
  */
 static List *
 ListTablesToVacuum(void)
@@ -385,7 +423,8 @@ ListTablesToVacuum(void)
 			form->relkind != RELKIND_MATVIEW &&
 			form->relkind != RELKIND_PARTITIONED_TABLE)
 			continue;
-		if (IsUndo(form->oid))
+		if (IsUndo(form->oid) ||
+			!MayVacuum(form->oid, form, VACOPT_VACUUM | VACOPT_FULL))
 			continue;
 		result = lappend(result, makeVacuumRelation(NULL, form->oid, NIL));
 	}
@@ -431,7 +470,16 @@ CallVacuumFull(UtilityArgs *u)
 	changed.pstmt = copyObject(u->pstmt);
 	stmt = (VacuumStmt *) changed.pstmt->utilityStmt;
 	if (stmt->rels == NIL)
+	{
+		PreventInTransactionBlock(u->context == PROCESS_UTILITY_TOPLEVEL, "VACUUM");
 		stmt->rels = ListTablesToVacuum();
+		/* an empty list would be all tables, with the warnings once more */
+		if (stmt->rels == NIL)
+		{
+			MemoryContextSwitchTo(oldcontext);
+			return;
+		}
+	}
 	else
 	{
 		List	   *others = WithoutUndo(stmt->rels);
@@ -555,7 +603,7 @@ DefineSettings(void)
 {
 	DefineCustomIntVariable("inplace.undo_extents",
 							"Largest number of undo extents in use on the server.",
-							"An extent is 32 blocks. Each takes 12 bytes of shared memory.",
+							"An extent is 32 blocks. Each takes 32 bytes of shared memory.",
 							&inplace_undo_extents,
 							262144, 1024, 8000000,
 							PGC_POSTMASTER, 0,
@@ -604,7 +652,7 @@ DefineSettings(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.max_freeze_stats_tables",
 							"Number of tables of which adaptive freezing keeps figures.",
-							"Each takes about 600 bytes of shared memory.",
+							"Each takes about 1200 bytes of shared memory.",
 							&inplace_max_freeze_stats_tables,
 							1000, 10, 1000000,
 							PGC_POSTMASTER, 0,
