@@ -25,7 +25,7 @@ BEGIN
     INTO root
     FROM pg_catalog.pg_class c
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.oid = rel;
+    WHERE c.oid = rel::oid;
     IF NOT FOUND THEN
         RAISE undefined_table USING
             MESSAGE = pg_catalog.format('relation with OID %s does not exist', rel::oid);
@@ -38,12 +38,12 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = 'cannot convert temporary tables of other sessions';
     END IF;
-    IF NOT pg_catalog.pg_has_role((SELECT c.relowner FROM pg_catalog.pg_class c WHERE c.oid = rel), 'USAGE') THEN
+    IF NOT pg_catalog.pg_has_role((SELECT c.relowner FROM pg_catalog.pg_class c WHERE c.oid = rel::oid), 'USAGE') THEN
         RAISE insufficient_privilege USING
             MESSAGE = pg_catalog.format('must be owner of table %s', rel);
     END IF;
-    IF root.oid < 16384
-       OR root.relnamespace IN ('pg_catalog'::regnamespace, 'pg_toast'::regnamespace) THEN
+    IF root.oid < '16384'::oid
+       OR root.relnamespace IN ('pg_catalog'::regnamespace::oid, 'pg_toast'::regnamespace::oid) THEN
         RAISE feature_not_supported USING
             MESSAGE = pg_catalog.format('cannot convert system catalog "%s"', rel);
     END IF;
@@ -51,7 +51,7 @@ BEGIN
     -- From here on no partition comes or goes, and the name is the table's.
     IF root.relkind <> 'm' THEN
         EXECUTE pg_catalog.format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root.name);
-        IF pg_catalog.to_regclass(root.name) IS DISTINCT FROM rel THEN
+        IF pg_catalog.to_regclass(root.name)::oid IS DISTINCT FROM rel::oid THEN
             RAISE object_in_use USING
                 MESSAGE = pg_catalog.format('relation "%s" was renamed or dropped concurrently', root.name);
         END IF;
@@ -72,7 +72,7 @@ BEGIN
             CONTINUE;
         END IF;
         IF member.amname = method THEN
-            IF member.relid = rel THEN
+            IF member.relid::oid = rel::oid THEN
                 RAISE NOTICE 'table "%" has access method % already', rel, method;
             END IF;
             CONTINUE;

@@ -307,7 +307,7 @@ lock_index_tree(Oid indexid)
 			LockRelationOid(tableid, AccessExclusiveLock);
 			(void) find_all_inheritors(tableid, AccessExclusiveLock, NULL);
 		}
-		else if (root == indexid)
+		else if (root == indexid || !OidIsValid(IndexGetRelation(indexid, true)))
 			ereport(ERROR,
 					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 					 get_rel_name(indexid) ?

@@ -279,6 +279,30 @@ SELECT * FROM cv.back_by_index();
 SELECT * FROM inplace.check('cv.back');
 RESET inplace.default_index_method;
 
+-- not an index, but with a partitioned table above it
+CREATE TABLE cv.ranges (a int) PARTITION BY RANGE (a);
+CREATE TABLE cv.ranges_1 PARTITION OF cv.ranges FOR VALUES FROM (0) TO (10) USING inplace;
+SELECT inplace.set_index_method('cv.ranges_1', 'btree');
+SELECT inplace.set_index_method('cv.ranges', 'btree');
+
+-- operators in the caller's search path are not called
+CREATE TABLE cv.called (who name);
+CREATE FUNCTION cv.trap(oid, regclass) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO cv.called VALUES (current_user); RETURN $1 OPERATOR(pg_catalog.=) $2::oid; END $$;
+CREATE FUNCTION cv.trap(regclass, regclass) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO cv.called VALUES (current_user); RETURN $1::oid OPERATOR(pg_catalog.=) $2::oid; END $$;
+CREATE FUNCTION cv.trap(oid, int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO cv.called VALUES (current_user); RETURN false; END $$;
+CREATE FUNCTION cv.trap(oid, regnamespace) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO cv.called VALUES (current_user); RETURN false; END $$;
+CREATE OPERATOR cv.= (FUNCTION = cv.trap, LEFTARG = oid, RIGHTARG = regclass);
+CREATE OPERATOR cv.= (FUNCTION = cv.trap, LEFTARG = regclass, RIGHTARG = regclass);
+CREATE OPERATOR cv.< (FUNCTION = cv.trap, LEFTARG = oid, RIGHTARG = int);
+CREATE OPERATOR cv.= (FUNCTION = cv.trap, LEFTARG = oid, RIGHTARG = regnamespace);
+CREATE TABLE cv.victim (a int) USING heap;
+SET search_path = cv, public;
+SELECT inplace.convert('victim');
+SELECT inplace.convert('victim', 'heap');
+SELECT count(*) >= 0 AS answered FROM inplace.advise();
+RESET search_path;
+SELECT * FROM cv.called;
+
 SET client_min_messages = warning;
 DROP SCHEMA cv CASCADE;
 DROP OWNED BY regress_inplace_convert;
