@@ -176,10 +176,15 @@ CheckChain(CheckState *state, BlockNumber block, OffsetNumber off,
 		if (walk->status == INSIGHT_XID_UNKNOWN && walk->version > 0 && !decided)
 			problem = psprintf("version %d is by transaction %u, whose fate cannot be known any more",
 							   walk->version, walk->tuple->t_xid);
-		else if ((problem = InsightCheckLinks(&links, walk, newer_xid)) != NULL)
-			;
-		else if (walk->undo_state == INSIGHT_UNDO_UNNEEDED)
-			problem = InsightCheckLinksEnd(links);
+		else if ((problem = InsightCheckLinks(&links, walk, newer_xid)) != NULL ||
+				 walk->undo_state == INSIGHT_UNDO_UNNEEDED)
+		{
+			/*
+			 * Nobody follows links that lead further back than what all see;
+			 * not even those whose newer_xid is not before the horizon: it
+			 * had ended before this version was made, whose xid may be older.
+			 */
+		}
 		else if (walk->undo_state == INSIGHT_UNDO_NONE)
 		{
 			problem = InsightCheckLinksEnd(links);
