@@ -309,11 +309,15 @@ HdrUndoBareDelete(InplaceTupleHeader h)
 
 /*
  * The largest tuple: what fits a page with one line pointer, as on heap.  And as
- * many of them as heap has, as long as their numbers leave the bits for tags and flags
- * (which matters for blocks of more than 8 kB).
+ * many of them as heap has.  Their numbers must leave the bits for tags and flags,
+ * and who looks for room (RelationGetBufferForTuple) stops at heap's number: so
+ * blocks of more than 8 kB cannot be.
  */
 #define InplaceMaxTupleSize		MaxHeapTupleSize
-#define InplaceMaxTuplesPerPage Min(MaxHeapTuplesPerPage, INPLACE_OFFSET_MASK)
+#define InplaceMaxTuplesPerPage MaxHeapTuplesPerPage
+
+StaticAssertDecl(MaxHeapTuplesPerPage <= INPLACE_OFFSET_MASK,
+				 "block size must not be larger than 8 kB");
 
 /*
  * Bytes to ask for when a page for the tuple is looked for: the free space of

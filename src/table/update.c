@@ -14,7 +14,7 @@
  * record has the new TID, and the new row is FRESH.
  *
  * Lock order: data pages (by block number, through RelationGetBufferForTuple)
- * -> visibility map pages (pinned before) -> undo page.
+ * -> undo page -> visibility map pages (pinned before).
  *
  * The page is let go of while values are toasted and while a page for a moved
  * row is looked for.  Nothing marks the row in between; instead its header

@@ -4,9 +4,9 @@
  *	  Undo: the older versions of rows.
  *
  * Spaces
- *	  There are three: that of permanent tables (relation inplace.undo of the
- *	  database, WAL-logged), that of unlogged tables (relation
- *	  inplace.undo_unlogged, emptied by a crash as they are), and that of
+ *	  There are three: that of permanent tables (relation inplace.undo_log of
+ *	  the database, WAL-logged), that of unlogged tables (relation
+ *	  inplace.undo_log_unlogged, emptied by a crash as they are), and that of
  *	  temporary tables (a temporary file of the session, in local buffers).
  *	  All have the same pages and records.
  *
@@ -24,8 +24,9 @@
  *	  and not restored yet.
  *
  * Lock order
- *	  data pages (lower block first) -> visibility map page -> undo page ->
- *	  the undo space's LWLock.  Whoever holds an undo page's lock takes no
+ *	  data pages (lower block first) -> undo page -> visibility map page (pinned
+ *	  before); the undo space's LWLocks are taken with no undo page locked
+ *	  but the meta page (space.c).  Whoever holds an undo page's lock takes no
  *	  data page lock.
  *
  *-------------------------------------------------------------------------
@@ -46,8 +47,8 @@ typedef enum UndoRecordType
 } UndoRecordType;
 
 /* ur_flags */
-#define UR_RELATIVE_HEADER	0x01	/* payload starts with UndoRelativeHeader,
-									 * not with the whole old header */
+#define UR_RELATIVE_HEADER	0x01	/* of the old header the record has only
+									 * the xid */
 #define UR_TAG_WRAPPED		0x02	/* ... whose tag was INPLACE_MAX_TAG */
 #define UR_TAG_ZERO			0x04	/* ... whose tag was 0 */
 #define UR_TAG_SAME			0x08	/* ... whose tag was the newer one's */
