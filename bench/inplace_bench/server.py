@@ -24,7 +24,7 @@ SETTINGS = (
     "full_page_writes", "huge_pages", "io_method", "jit", "maintenance_work_mem",
     "max_parallel_maintenance_workers", "max_parallel_workers_per_gather", "max_wal_size",
     "shared_buffers", "shared_preload_libraries", "synchronous_commit", "wal_buffers",
-    "wal_compression", "wal_level", "work_mem", "data_checksums", "block_size",
+    "wal_compression", "wal_consistency_checking", "wal_level", "work_mem", "data_checksums", "block_size",
 )
 
 
@@ -208,6 +208,8 @@ class Server:
         main = self.maintenance
         return {
             "server": main.value("SELECT version()"),
+            "inplace": main.value("SELECT default_version FROM pg_available_extensions WHERE name = 'inplace'"),
+            "commit": commit(),
             "private": self.private,
             "settings": dict(main.rows(
                 "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s)"
@@ -226,6 +228,16 @@ def _first(path: str, key: str) -> str | None:
     except OSError:
         pass
     return None
+
+
+def commit() -> str | None:
+    """The commit of this checkout; with "-dirty" if there are changes; None if there is no git."""
+    try:
+        return subprocess.run(
+            ["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"],
+            capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def machine() -> dict[str, Any]:
