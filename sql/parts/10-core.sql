@@ -12,6 +12,9 @@ DROP FUNCTION inplace.require_preload();
 
 GRANT USAGE ON SCHEMA inplace TO PUBLIC;
 
+COMMENT ON SCHEMA inplace IS
+'functions and views of extension inplace: tables that update in place';
+
 -- The access methods.
 
 CREATE FUNCTION inplace.table_handler(internal) RETURNS table_am_handler

@@ -137,7 +137,7 @@ COMMENT ON COLUMN inplace.stat_tables.deletes IS
 COMMENT ON COLUMN inplace.stat_tables.live_rows IS
 'live rows, estimated';
 COMMENT ON COLUMN inplace.stat_tables.dead_rows IS
-'rows that VACUUM can remove, estimated; in-place updates leave none';
+'rows that VACUUM can remove, estimated; in-place updates leave none, but those of columns of inplace_btree indexes one for each row, until former index entries are removed';
 COMMENT ON COLUMN inplace.stat_tables.table_size IS
 'bytes on disk of the table, its TOAST table, free space map and visibility map; null if it was dropped meanwhile';
 
