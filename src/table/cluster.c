@@ -303,8 +303,8 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	v[i].tuple->t_infomask |= stale;
 
 	/*
-	 * Its place may have to take an aligned version.  (Reserving a few bytes more
-	 * instead would not do: what is left at the end of the page may not
+	 * Its place may have to take an aligned version.  (Reserving a few bytes
+	 * more instead would not do: what is left at the end of the page may not
 	 * be a multiple of the alignment.)
 	 */
 	if (any_aligned)

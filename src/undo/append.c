@@ -361,9 +361,9 @@ UndoExtendFile(UndoSpace *sp, Relation undorel, uint32 n)
 	LWLockAcquire(&sp->extend_lock.lock, LW_EXCLUSIVE);
 
 	/*
-	 * Segments that are open here count as full, whatever has been cut off since:
-	 * that is told by an invalidation, and this statement may have begun before
-	 * it.
+	 * Segments that are open here count as full, whatever has been cut off
+	 * since: that is told by an invalidation, and this statement may have
+	 * begun before it.
 	 */
 	if (seen_cut[sp->kind] != pg_atomic_read_u32(&sp->cut))
 	{

@@ -54,10 +54,10 @@ typedef struct UndoExtent
 	uint16		scanned;		/* pages that never need a scan again; set by
 								 * the worker only */
 
-	/* UndoSpace.clock when it was taken last while free, 0: before a restart ... */
-	pg_atomic_uint64 begun;
-	/* ... and when its last owner let go of it, or EXT_STILL_OWNED */
-	pg_atomic_uint64 ended;
+	/* by UndoSpace.clock, 0 if before a restart */
+	pg_atomic_uint64 begun;		/* when it was taken last while free */
+	pg_atomic_uint64 ended;		/* when its last owner let go of it, or
+								 * EXT_STILL_OWNED */
 } UndoExtent;
 
 #define EXT_STILL_OWNED		PG_UINT64_MAX

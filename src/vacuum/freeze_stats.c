@@ -480,8 +480,8 @@ FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)
 		if (was_visible)
 			stats->visible_unsets++;
 		else
-			FreezeSampleAddSet(&stats->sample, now);	/* a lock: all-visible as
-														 * before */
+			FreezeSampleAddSet(&stats->sample, now);	/* a lock: all-visible
+														 * as before */
 		if (unset->bits & VISIBILITYMAP_ALL_FROZEN)
 			stats->frozen_unsets++;
 		if (early)
