@@ -24,7 +24,8 @@ SETTINGS = (
     "full_page_writes", "huge_pages", "io_method", "jit", "maintenance_work_mem",
     "max_parallel_maintenance_workers", "max_parallel_workers_per_gather", "max_wal_size",
     "shared_buffers", "shared_preload_libraries", "synchronous_commit", "wal_buffers",
-    "wal_compression", "wal_consistency_checking", "wal_level", "work_mem", "data_checksums", "block_size",
+    "wal_compression", "wal_consistency_checking", "wal_level", "work_mem", "data_checksums",
+    "block_size",
 )
 
 
@@ -208,7 +209,8 @@ class Server:
         main = self.maintenance
         return {
             "server": main.value("SELECT version()"),
-            "inplace": main.value("SELECT default_version FROM pg_available_extensions WHERE name = 'inplace'"),
+            "inplace": main.value(
+                "SELECT default_version FROM pg_available_extensions WHERE name = 'inplace'"),
             "commit": commit(),
             "private": self.private,
             "settings": dict(main.rows(
@@ -231,7 +233,7 @@ def _first(path: str, key: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit of this checkout; with "-dirty" if there are changes; None if there is no git."""
+    """The commit of this checkout, with "-dirty" if there are changes; None without git."""
     try:
         return subprocess.run(
             ["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"],

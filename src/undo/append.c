@@ -129,7 +129,6 @@ UndoTakeFree(UndoSpace *sp, uint32 n)
 	pg_atomic_write_u32(&ext->state, EXT_OWNED);
 	pg_atomic_write_u64(&ext->ended, EXT_STILL_OWNED);
 	pg_atomic_write_u64(&ext->begun, pg_atomic_add_fetch_u64(&sp->clock, 1));
-	pg_atomic_fetch_add_u32(&sp->taken, 1);
 }
 
 /*

@@ -153,7 +153,7 @@ UndoShrink(UndoSpace *sp, Relation undorel)
 	Need		most;
 	uint32		keep;
 
-	if (!NoteNeed(mem, used, pg_atomic_read_u32(&sp->taken), &most))
+	if (!NoteNeed(mem, used, (uint32) pg_atomic_read_u64(&sp->clock), &most))
 		return;
 
 	/* who has to move does so at once, even if what is used may yet change */

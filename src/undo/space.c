@@ -143,7 +143,6 @@ UndoSpaceShmemInit(UndoSpace *sp, int tranche)
 	sp->in_use = false;
 	pg_atomic_init_u32(&sp->discarded_xid, InvalidTransactionId);
 	pg_atomic_init_u32(&sp->retreat, PG_UINT32_MAX);
-	pg_atomic_init_u32(&sp->taken, 0);
 	pg_atomic_init_u64(&sp->clock, 0);
 	pg_atomic_init_u32(&sp->cut, 0);
 	pg_atomic_init_u64(&sp->limit_reported, 0);

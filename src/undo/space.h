@@ -83,9 +83,8 @@ typedef struct UndoSpace
 	pg_atomic_uint32 retreat;	/* partial extents from here up are left
 								 * alone, so that the file can shrink
 								 * (shrink.c) */
-	pg_atomic_uint32 taken;		/* counts extents taken from free ones */
-	pg_atomic_uint64 clock;		/* the same, for what was written before what
-								 * (release.c); never wraps */
+	pg_atomic_uint64 clock;		/* counts extents taken from free ones; tells
+								 * what was written before what (release.c) */
 	pg_atomic_uint32 cut;		/* counts truncations of the file; changes
 								 * with extend_lock only */
 	pg_atomic_uint64 limit_reported;	/* when inplace.undo_limit was last
