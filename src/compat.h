@@ -306,6 +306,29 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define BtSetDropPin(scan)	((void) 0)
 #endif
 
+/*
+ * Up to 16 a scan with IN lists is one search after another, by the elements; from
+ * 17 on it goes through the index once, in order.
+ */
+#if PG_VERSION_NUM >= 170000
+#define BtPrimitiveScan(so)	((uint64) 0)
+#define BtScanIsOrdered(so)	true
+#else
+#include "access/nbtree.h"
+
+static inline uint64
+BtPrimitiveScan(BTScanOpaque so)
+{
+	uint64		n = 0;
+
+	for (int i = 0; i < so->numArrayKeys; i++)
+		n = n * so->arrayKeys[i].num_elems + so->arrayKeys[i].cur_elem;
+	return n;
+}
+
+#define BtScanIsOrdered(so)	((so)->numArrayKeys <= 0)
+#endif
+
 /* summarizing indexes are known from 16 on */
 #if PG_VERSION_NUM >= 160000
 #define IndexIsSummarizing(index)	((index)->rd_indam->amsummarizing)

@@ -37,6 +37,7 @@
 #include "executor/executor.h"
 #include "index/ddl.h"
 #include "index/in_flight.h"
+#include "index/standby_scan.h"
 #include "index/index.h"
 #include "nodes/makefuncs.h"
 #include "storage/ipc.h"
@@ -94,6 +95,7 @@ InplaceShmemRequest(void)
 	RequestAddinShmemSpace(FreezeShmemSize());
 	RequestAddinShmemSpace(WalProtectShmemSize());
 	RequestAddinShmemSpace(InFlightShmemSize());
+	RequestAddinShmemSpace(StandbyScanShmemSize());
 }
 
 static void
@@ -108,6 +110,7 @@ InplaceShmemStartup(void)
 	FreezeShmemInit();
 	WalProtectShmemInit();
 	InFlightShmemInit();
+	StandbyScanShmemInit();
 	LWLockRelease(AddinShmemInitLock);
 }
 

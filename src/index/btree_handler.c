@@ -84,7 +84,7 @@ inplace_btree_initparallelscan(void *target)
 	in_flight_begin_parallel();
 }
 
-/* what a scan that began on a standby knows of merges, or NULL */
+/* what a scan that began on a standby keeps because of merges, or NULL */
 static inline StandbyScan *
 standby_scan(IndexScanDesc scan)
 {
@@ -218,11 +218,8 @@ inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 	if (scan->kill_prior_tuple)
 		avoid_assertion(scan);
 #endif
-	if (standby)
-		standby_scan_step(standby, scan);
-	found = nbtree_routine()->amgettuple(scan, dir);
-	if (standby)
-		standby_scan_stepped(standby, scan);
+	found = likely(standby == NULL) ? nbtree_routine()->amgettuple(scan, dir) :
+		standby_scan_next(standby, scan, dir);
 
 	if (scan->xs_heapfetch && RelationIsInplace(scan->heapRelation))
 	{

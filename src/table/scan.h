@@ -22,7 +22,7 @@
 #ifndef INPLACE_SCAN_H
 #define INPLACE_SCAN_H
 
-#include "index/in_flight.h"
+#include "index/standby_scan.h"
 #include "table/table.h"
 
 /* entries of vis[]: an offset number and flags */

@@ -18,7 +18,7 @@
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "access/xlogutils.h"
-#include "index/in_flight.h"
+#include "index/standby_scan.h"
 #include "wal/wal.h"
 
 /* ---------------- the pages ---------------- */
@@ -189,6 +189,8 @@ inplace_redo_merge(XLogReaderState *record)
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &right);
 	XLogRecGetBlockTag(record, 1, NULL, NULL, &left);
 
+	standby_wait_for_scans(loc);
+
 	/* the left page first, as everywhere in nbtree */
 	lbuf = XLogInitBufferForRedo(record, 1);
 	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
@@ -196,7 +198,7 @@ inplace_redo_merge(XLogReaderState *record)
 	inplace_page_make_half_dead(BufferGetPage(lbuf), xlrec->prev, right);
 	PageSetLSN(BufferGetPage(lbuf), record->EndRecPtr);
 	MarkBufferDirty(lbuf);
-	in_flight_note_merge(loc, left, right);
+	standby_note_merge(loc, left, right);
 	if (BufferIsValid(rbuf))
 		UnlockReleaseBuffer(rbuf);
 	UnlockReleaseBuffer(lbuf);

@@ -57,7 +57,9 @@ BEGIN
 		format('SELECT u FROM t WHERE j > 5 AND u BETWEEN %s AND %s', id, id + 200),
 		format('SELECT id, n FROM t WHERE n * 1.0 = %s AND u > %s', lo % 6, id),
 		format('SELECT id, s, k FROM t WHERE upper(s) = ''S%s'' AND j < 8', lo % 10),
-		format('SELECT id FROM t WHERE (k = %s AND s = ''s1'') OR u = %s', lo, id)]
+		format('SELECT id FROM t WHERE (k = %s AND s = ''s1'') OR u = %s', lo, id),
+		format('(SELECT id, s, k FROM t WHERE s < ''s%s'' ORDER BY s, k DESC OFFSET 0)', lo % 10),
+		format('(SELECT id, k FROM t WHERE k IN (%s, %s, 3, 5) ORDER BY k DESC OFFSET 0)', lo, lo + 1)]
 	LOOP
 		PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true),
 			set_config('enable_indexonlyscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
