@@ -27,6 +27,11 @@ class Measured:
             self.metrics[f"latency_{name}"] = value
         self.series["tps"] = run.series
 
+    def statements(self, seconds: list[float]) -> None:
+        """Latencies of a workload that is a few statements: those whose time is measured."""
+        for name, value in pgbench.percentiles([round(s * 1e6) for s in seconds]).items():
+            self.metrics[f"latency_{name}"] = value
+
     def finish(self) -> None:
         """What follows from the rest."""
         m, first, last = self.metrics, self.sampler.samples[0][1], self.sampler.samples[-1][1]
@@ -81,14 +86,23 @@ def measuring(db: Database, interval: float = 1.0) -> Iterator[Measured]:
 
 def timed(db: Database, *statements: str) -> float:
     """Seconds that the last statement takes; those before it prepare the session."""
-    took = 0.0
+    return timed_again(db, 1, *statements)[0]
+
+
+def timed_again(db: Database, times: int, *statements: str, between: str | None = None) -> list[float]:
+    """The same, executed several times; 'between' two of these, untimed."""
+    took = []
     conn = db.connect()
     try:
         with conn.cursor() as cur:
-            for s in statements:
-                start = time.monotonic()
+            for s in statements[:-1]:
                 cur.execute(s)
-                took = time.monotonic() - start
+            for i in range(times):
+                if between and i:
+                    cur.execute(between)
+                start = time.monotonic()
+                cur.execute(statements[-1])
+                took.append(time.monotonic() - start)
     finally:
         conn.close()
     return took

@@ -14,6 +14,7 @@ import psycopg2
 
 BINDIR, DSN = sys.argv[1:3]
 BENCH = [sys.executable, "-m", "inplace_bench", "--bindir", BINDIR, "--dsn", DSN]
+LATENCIES = ("latency_p50", "latency_p95", "latency_p99")
 ALWAYS = ("wal_total", "pages_read", "pages_written", "cpu", "table_pages", "index_pages", "undo_pages")
 failed = False
 
@@ -40,8 +41,9 @@ def problems(result: dict) -> list[str]:
             got += [f"{variant}: no {x}" for x in ALWAYS if x not in m]
             if "tps" not in m and "seconds" not in m:
                 got.append(f"{variant}: neither tps nor seconds")
-            if "tps" in m and not ("latency_p99" in m and "wal_records_per_tx" in m and m["transactions"] > 0):
-                got.append(f"{variant}: no latencies, WAL records or transactions")
+            got += [f"{variant}: no {x}" for x in LATENCIES if not m.get(x, 0) > 0]
+            if "tps" in m and not ("wal_records_per_tx" in m and m["transactions"] > 0):
+                got.append(f"{variant}: no WAL records or transactions")
             if len(r["series"].get("sizes", ())) < 2:
                 got.append(f"{variant}: no sizes over time")
             if variant == "heap" and m.get("undo_peak"):

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from .. import wal
-from ..measure import Measured, measuring
+from ..measure import Measured, measuring, timed
 from ..model import Params, Target, Workload
 from ..server import Database, Refused
 
@@ -69,15 +69,17 @@ class UpdateWal(Workload):
     def run(self, db: Database, p: Params) -> Measured:
         with measuring(db) as measured:
             start_time = time.monotonic()
+            took = []
             for name, case in CASES.items():
                 start = wal.position(db)
-                db.run(f"UPDATE {name} SET {case[4]}")
+                took.append(timed(db, f"UPDATE {name} SET {case[4]}"))
                 got = wal.between(db, start, wal.position(db))
                 if "records" not in got:
                     raise Refused(f"update-wal: {got.get('why_not_split')}")
                 measured.metrics[f"wal_{name}"] = got["records"] / ROWS
                 measured.detail[name] = got
             measured.metrics["seconds"] = time.monotonic() - start_time
+            measured.statements(took)
         return measured
 
     def answer(self, db: Database, p: Params) -> Any:
