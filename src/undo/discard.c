@@ -826,6 +826,7 @@ UndoDiscardTick(bool *in_use, bool *more)
 		ds.kind = (UndoKind) kind;
 		ds.space = spaces[kind];
 		ds.undo_relid = relids[kind];
+		UndoForgetDiscarded(ds.space);
 		if (ds.space->nextents > 0)
 		{
 			if (TickBegin(&ds))

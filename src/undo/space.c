@@ -656,6 +656,21 @@ UndoNoteDiscarded(UndoSpace *sp, TransactionId xid)
 			break;
 }
 
+/*
+ * Before it is so old that xids of now would seem to be older.  By the worker, now
+ * and then.
+ */
+void
+UndoForgetDiscarded(UndoSpace *sp)
+{
+	uint32		xid = pg_atomic_read_u32(&sp->discarded_xid);
+
+	if (TransactionIdIsValid(xid) &&
+		ReadNextTransactionId() - xid > MaxTransactionId / 4)
+		(void) pg_atomic_compare_exchange_u32(&sp->discarded_xid, &xid,
+											  InvalidTransactionId);
+}
+
 void
 UndoTellStandbys(Relation rel, TransactionId xid, bool all_ended)
 {

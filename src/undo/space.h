@@ -147,6 +147,7 @@ extern uint32 UndoSpaceCut(UndoSpace *sp, uint32 keep);
 extern void UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep);
 extern void UndoExtentAdvanceXid(UndoExtent *ext, TransactionId xid);
 extern void UndoNoteDiscarded(UndoSpace *sp, TransactionId xid);
+extern void UndoForgetDiscarded(UndoSpace *sp);
 
 static inline BlockNumber
 UndoExtentStart(uint32 n)
