@@ -45,12 +45,13 @@ def read_logs(prefix: str) -> list[int]:
 
 
 def load(db: Database, seconds: int, clients: int, *options: str, script: str | None = None,
-         variables: dict[str, int] | None = None) -> Run:
-    """Runs pgbench for some seconds: a built-in script told by options, or our own."""
+         variables: dict[str, int] | None = None, transactions: int | None = None) -> Run:
+    """Runs pgbench for some seconds, or that many transactions: a built-in script told by
+    options, or our own."""
     with tempfile.TemporaryDirectory(prefix="inplace-bench-") as tmp:
         args = ["-n", "-M", "prepared", "-c", str(clients),
                 "-j", str(max(1, min(clients, os.cpu_count() or 1))),
-                "-T", str(seconds), "-P", "1",
+                *(["-T", str(seconds)] if transactions is None else ["-t", str(transactions // clients)]), "-P", "1",
                 "--log", "--log-prefix", f"{tmp}/log"]
         # In a long run a tenth of the transactions is plenty for percentiles.
         if seconds >= 5:

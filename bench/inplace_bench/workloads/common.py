@@ -14,11 +14,11 @@ def accounts(p: Params) -> int:
 
 
 def drive(db: Database, p: Params, seconds: int, *options: str, script: str | None = None,
-          variables: dict[str, int] | None = None) -> Measured:
+          variables: dict[str, int] | None = None, transactions: int | None = None) -> Measured:
     """Measures one run of pgbench."""
     with measuring(db, min(1.0, seconds / 20)) as measured:
         measured.pgbench(pgbench.load(db, seconds, p.clients, *options, script=script,
-                                      variables=variables))
+                                      variables=variables, transactions=transactions))
     return measured
 
 

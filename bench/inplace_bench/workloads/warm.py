@@ -27,6 +27,7 @@ class Warm(Workload):
     }
     setup_weight = 3.0
     max_rounds = 3
+    autovacuum = True
 
     def __init__(self, name: str, fillfactor: int, wal: float, checkpoints: int = 0):
         self.name, self.fillfactor, self.checkpoints = name, fillfactor, checkpoints
@@ -50,7 +51,7 @@ class Warm(Workload):
     def setup(self, db: Database, p: Params) -> None:
         fillers = ", ".join(f"filler{i} text DEFAULT md5(random()::text)" for i in range(1, 13))
         db.run(f"CREATE TABLE pgbench_accounts (aid bigint, bid bigint, abalance bigint, {fillers})"
-               f" WITH (fillfactor = {self.fillfactor})",
+               f" WITH (fillfactor = {self.fillfactor}, autovacuum_enabled = {self.autovacuum})",
                "INSERT INTO pgbench_accounts (aid, bid, abalance)"
                f" SELECT g, (g - 1) / 100000 + 1, 0 FROM generate_series(1, {self.rows(p)}) g",
                "CREATE UNIQUE INDEX accounts_aid ON pgbench_accounts (aid)",
@@ -58,15 +59,17 @@ class Warm(Workload):
                *[f"CREATE INDEX accounts_filler{i} ON pgbench_accounts {using(db)} (filler{i})" for i in range(1, 5)],
                "VACUUM ANALYZE pgbench_accounts")
 
-    def run(self, db: Database, p: Params) -> Measured:
+    def load(self, db: Database, p: Params) -> Measured:
         variables = {"naccounts": self.rows(p)}
-        if self.checkpoints:
-            # Twice in a run too short for that.
-            every = min(self.checkpoints, self.seconds(p) * 3 / 8)
-            with Beside(db, repeat("CHECKPOINT", every)):
-                measured = drive(db, p, self.seconds(p), script=SCRIPT, variables=variables)
-        else:
-            measured = drive(db, p, self.seconds(p), script=SCRIPT, variables=variables)
+        if not self.checkpoints:
+            return drive(db, p, self.seconds(p), script=SCRIPT, variables=variables)
+        # Twice in a run too short for that.
+        every = min(self.checkpoints, self.seconds(p) * 3 / 8)
+        with Beside(db, repeat("CHECKPOINT", every)):
+            return drive(db, p, self.seconds(p), script=SCRIPT, variables=variables)
+
+    def run(self, db: Database, p: Params) -> Measured:
+        measured = self.load(db, p)
         before, after = measured.detail["relations_before"], measured.detail["relations_after"]
         measured.metrics["unchanged_growth"] = sum(after[i] - before[i] for i in UNCHANGED)
         same_by_index(db, "pgbench_accounts", "abalance")
@@ -80,4 +83,44 @@ class Warm(Workload):
         return db.value("SELECT count(*) FROM pgbench_accounts")
 
 
-ALL = (Warm("warm", 100, 0.30), Warm("warm-90", 90, 0.30), Warm("warm-checkpoints", 100, 0.45, 30))
+PER_ROW = 20
+
+
+class WarmIndex(Warm):
+    """The same load, until each row has been updated 20 times on average, on a small table: what
+    becomes of the index on abalance?  As on a large one, there is a VACUUM for each time that as
+    many updates have been as there are rows."""
+    autovacuum = False
+
+    def __init__(self) -> None:
+        super().__init__("warm-index", 100, 0.30)
+        self.line = f"warm until there were {PER_ROW} updates a row, VACUUM after each: the size of the index on abalance"
+        self.targets = (Target("unchanged_growth", "<=", 0, False), Target("changed_bloat", "<=", 1.3, False))
+
+    def rows(self, p: Params) -> int:
+        return accounts(p) // 10
+
+    def seconds(self, p: Params) -> int:
+        # (a guess, for the time that is left)
+        return max(1, PER_ROW * self.rows(p) // 15000)
+
+    def load(self, db: Database, p: Params) -> Measured:
+        rows = self.rows(p)
+
+        def vacuum(conn: Any, beside: Beside) -> None:
+            done = 0
+            with conn.cursor() as cur:
+                while not beside.wait(0.05):
+                    cur.execute("SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'pgbench_accounts'")
+                    updates = cur.fetchone()[0]
+                    if updates >= done + rows:
+                        cur.execute("VACUUM pgbench_accounts")
+                        done = updates
+
+        with Beside(db, vacuum):
+            return drive(db, p, self.seconds(p), script=SCRIPT, variables={"naccounts": rows},
+                         transactions=PER_ROW * rows)
+
+
+ALL = (Warm("warm", 100, 0.30), Warm("warm-90", 90, 0.30), Warm("warm-checkpoints", 100, 0.45, 30),
+       WarmIndex())
