@@ -219,6 +219,10 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 	if (!(tup->t_infomask & IP_SPECULATIVE) || HdrGetUndo32(tup) != specToken)
 		elog(ERROR, "row (%u,%u) is not the speculative one", blk, off);
 
+	/* compacting finds a corrupted page, but that is too late then */
+	if (!succeeded)
+		inplace_check_items(rel, page, blk);
+
 	if (!succeeded && (tup->t_natts & IP_HASEXTERNAL))
 	{
 		gone = palloc(ItemIdGetLength(PageGetItemId(page, off)));

@@ -32,8 +32,13 @@
 static void
 kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
 {
+	Page		page = BufferGetPage(buffer);
+
+	/* compacting finds a corrupted page, but that is too late then */
+	inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
+
 	START_CRIT_SECTION();
-	inplace_page_apply_prune(BufferGetPage(buffer), &off, 1, NULL, 0, NULL, 0);
+	inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
 		inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,

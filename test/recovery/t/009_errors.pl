@@ -196,6 +196,17 @@ foreach my $d ([ 'undo record: length', $uoff, "\xff\xff" ], [ 'undo record: len
 overwrite_file($undo, $ublock * 8192, $usound);
 $node->start;
 is(one($node, "ROLLBACK PREPARED 'q'; SELECT count(*) FILTER (WHERE v LIKE 'row%') FROM t"), '1000', 'repaired');
+
+# ---- a damaged page that lost an insert: it is an error before anything is moved
+$node->safe_psql('postgres', q{CREATE TABLE u (id int) USING inplace; INSERT INTO u VALUES (1), (2), (3)});
+$node->safe_psql('postgres', q{BEGIN; SAVEPOINT a; INSERT INTO u VALUES (4); SAVEPOINT b; UPDATE u SET id = 5 WHERE id = 4; PREPARE TRANSACTION 'r'});
+$file = $node->data_dir . '/' . one($node, q{SELECT pg_relation_filepath('u')});
+$node->stop;
+# the first two line pointers, so that two rows are in one place
+overwrite_file($file, 24, substr(slurp_file_binary($file), 28, 4));
+$node->start;
+like(sqlstate_of($node, "ROLLBACK PREPARED 'r'; CREATE INDEX ON u (id)"), qr/ERROR:  XX001: invalid line pointer 2 in block 0 of relation "u"/, 'an aborted insert of a damaged page');
+is(one($node, 'SELECT 1'), '1', 'an aborted insert of a damaged page: the server lives');
 $node->stop;
 check_log($node);
 done_testing();
