@@ -26,17 +26,6 @@
 #include "index/index.h"
 #include "insight/check.h"
 
-/* 18 wants to be told where to count */
-static IndexScanDesc
-begin_index_scan(Relation heap, Relation index, Snapshot snapshot, int nkeys)
-{
-#if PG_VERSION_NUM >= 180000
-	return index_beginscan(heap, index, snapshot, NULL, nkeys, 0);
-#else
-	return index_beginscan(heap, index, snapshot, nkeys, 0);
-#endif
-}
-
 static void
 report_index(CheckState *state, IndexCheck *ic, int64 block, int item,
 			 const char *problem)
@@ -188,7 +177,7 @@ scan_index(CheckState *state, void *arg)
 									  "inplace index entry",
 									  ALLOCSET_DEFAULT_SIZES);
 
-	scan = begin_index_scan(state->rel, ic->rel, state->snapshot, 0);
+	scan = IndexBeginScan(state->rel, ic->rel, state->snapshot, 0, 0);
 	scan->xs_want_itup = ic->has_keys;
 	index_rescan(scan, NULL, 0, NULL, 0);
 
@@ -296,7 +285,7 @@ btree_has_entry(CheckState *state, IndexCheck *ic, ItemPointer tid,
 							   get_opcode(op), values[i]);
 	}
 
-	scan = begin_index_scan(state->rel, ic->rel, state->snapshot, nkeys);
+	scan = IndexBeginScan(state->rel, ic->rel, state->snapshot, nkeys, 0);
 	scan->xs_want_itup = payload != NULL;
 	index_rescan(scan, keys, nkeys, NULL, 0);
 	while (!result &&
@@ -424,7 +413,7 @@ rescan_index(CheckState *state, void *arg)
 	IndexScanDesc scan;
 	ItemPointer tid;
 
-	scan = begin_index_scan(state->rel, ic->rel, state->snapshot, 0);
+	scan = IndexBeginScan(state->rel, ic->rel, state->snapshot, 0, 0);
 	index_rescan(scan, NULL, 0, NULL, 0);
 	while ((tid = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
