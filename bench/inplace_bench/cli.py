@@ -54,12 +54,17 @@ def parser() -> argparse.ArgumentParser:
 
 def writable(p: argparse.ArgumentParser, json_path: str | None, report: str | None) -> None:
     """They are written at the end: a bad path must show now."""
-    for path, directory in ((json_path, os.path.dirname(json_path or "") or "."),
-                            (report and os.path.join(report, "report.html"), report)):
+    for path, directory in ((report and os.path.join(report, "report.html"), report),
+                            (json_path, os.path.dirname(json_path or "") or ".")):
         if not path:
             continue
         try:
-            os.makedirs(directory, exist_ok=True)
+            if path == json_path:
+                # (a mistyped path, as a rule; DIR of --report is made)
+                if not os.path.isdir(directory):
+                    raise NotADirectoryError(f"--json: no directory '{directory}' for '{path}'")
+            else:
+                os.makedirs(directory, exist_ok=True)
             if os.path.isdir(path):
                 raise IsADirectoryError(f"'{path}' is a directory")
             if not os.access(path if os.path.exists(path) else directory, os.W_OK):

@@ -104,6 +104,10 @@ def main() -> None:
                   ["--against", "inplace"], ["--check-only", "--report", "/dev/null"]):
         done = bench(*wrong)
         report(f"refused: {' '.join(wrong)}", done.returncode == 2 and "round" not in done.stdout, done.stdout)
+    with tempfile.TemporaryDirectory() as tmp:
+        done = bench("--check-only", "--json", f"{tmp}/no/r.json")
+        report("refused: --json in a directory that is not there, before anything",
+               done.returncode == 2 and "no directory" in done.stdout and not os.listdir(tmp), done.stdout)
     done = bench("seqscan", "--against", "nosuch", "--rounds", "1")
     report("refused: --against nosuch", done.returncode == 1 and "'nosuch'" in done.stdout and not databases(conn), done.stdout)
     # a method that is of no extension, but another database has it
