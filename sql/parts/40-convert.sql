@@ -8,6 +8,7 @@ RETURNS integer
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
 DECLARE
+    -- (in messages names stand without quotes: they have those that they need)
     root record;
     member record;
     total integer;
@@ -32,7 +33,7 @@ BEGIN
     END IF;
     IF root.relkind NOT IN ('r', 'm', 'p') THEN
         RAISE wrong_object_type USING
-            MESSAGE = pg_catalog.format('"%s" is not a table or materialized view', rel);
+            MESSAGE = pg_catalog.format('%s is not a table or materialized view', rel);
     END IF;
     IF pg_catalog.pg_is_other_temp_schema(root.relnamespace) THEN
         RAISE feature_not_supported USING
@@ -45,7 +46,7 @@ BEGIN
     IF root.oid < '16384'::oid
        OR root.relnamespace IN ('pg_catalog'::regnamespace::oid, 'pg_toast'::regnamespace::oid) THEN
         RAISE feature_not_supported USING
-            MESSAGE = pg_catalog.format('cannot convert system catalog "%s"', rel);
+            MESSAGE = pg_catalog.format('cannot convert system catalog %s', rel);
     END IF;
 
     -- From here on no partition comes or goes, and the name is the table's.
@@ -53,7 +54,7 @@ BEGIN
         EXECUTE pg_catalog.format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root.name);
         IF pg_catalog.to_regclass(root.name)::oid IS DISTINCT FROM rel::oid THEN
             RAISE object_in_use USING
-                MESSAGE = pg_catalog.format('relation "%s" was renamed or dropped concurrently', root.name);
+                MESSAGE = pg_catalog.format('relation %s was renamed or dropped concurrently', root.name);
         END IF;
     END IF;
 
@@ -73,24 +74,24 @@ BEGIN
         END IF;
         IF member.amname = method THEN
             IF member.relid::oid = rel::oid THEN
-                RAISE NOTICE 'table "%" has access method % already', rel, method;
+                RAISE NOTICE 'table % has access method % already', rel, method;
             END IF;
             CONTINUE;
         END IF;
         IF member.amname NOT IN ('heap', 'inplace') THEN
             RAISE feature_not_supported USING
-                MESSAGE = pg_catalog.format('cannot convert table "%s" of access method "%s"', member.relid, member.amname),
+                MESSAGE = pg_catalog.format('cannot convert table %s of access method "%s"', member.relid, member.amname),
                 DETAIL = 'Tables of the methods heap and inplace can be converted.';
         END IF;
         IF method = 'inplace' AND member.catalog_table THEN
             RAISE feature_not_supported USING
-                MESSAGE = pg_catalog.format('cannot convert table "%s": it is used as a user catalog table', member.relid),
+                MESSAGE = pg_catalog.format('cannot convert table %s: it is used as a user catalog table', member.relid),
                 HINT = 'Reset its storage parameter user_catalog_table.';
         END IF;
 
         seen := seen + 1;
         IF total > 1 THEN
-            RAISE NOTICE 'converting table "%" (% of %)', member.relid, seen, total;
+            RAISE NOTICE 'converting table % (% of %)', member.relid, seen, total;
         END IF;
         EXECUTE pg_catalog.format('ALTER %s %s SET ACCESS METHOD %I',
                                   CASE member.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
