@@ -27,6 +27,7 @@
 #include "inplace.h"
 
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
@@ -80,6 +81,22 @@ InplaceRequirePreload(void)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("inplace must be loaded through \"shared_preload_libraries\""),
 			 errhint("Add inplace to \"shared_preload_libraries\" in postgresql.conf and restart the server.")));
+}
+
+/*
+ * A regclass may be 0, a number that never was a relation's, or one dropped
+ * since.
+ */
+Relation
+InplaceOpenArgument(Oid relid, LOCKMODE lockmode)
+{
+	Relation	rel = OidIsValid(relid) ? try_relation_open(relid, lockmode) : NULL;
+
+	if (rel == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", relid)));
+	return rel;
 }
 
 /* ---------------- shared memory ---------------- */

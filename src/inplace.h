@@ -55,6 +55,9 @@ extern struct EState *inplace_executor_estate;
  */
 extern void InplaceRequirePreload(void);
 
+/* relation_open() of an argument of a function: undefined_table if it is gone */
+extern Relation InplaceOpenArgument(Oid relid, LOCKMODE lockmode);
+
 /* table/returning.c */
 extern void InplaceReturningInit(void);
 

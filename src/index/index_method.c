@@ -309,9 +309,10 @@ lock_index_tree(Oid indexid)
 		}
 		else if (root == indexid || !OidIsValid(IndexGetRelation(indexid, true)))
 			ereport(ERROR,
+					get_rel_name(indexid) ?
 					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-					 get_rel_name(indexid) ?
-					 errmsg("\"%s\" is not an index", get_rel_name(indexid)) :
+					 errmsg("\"%s\" is not an index", get_rel_name(indexid))) :
+					(errcode(ERRCODE_UNDEFINED_TABLE),
 					 errmsg("relation with OID %u does not exist", indexid)));
 		/* it may have been attached, detached or dropped while we waited */
 		if (root_index(indexid) != root || !OidIsValid(tableid) ||

@@ -41,7 +41,7 @@
 Relation
 InsightOpenTable(Oid relid, bool read_rows)
 {
-	Relation	rel = relation_open(relid, AccessShareLock);
+	Relation	rel = InplaceOpenArgument(relid, AccessShareLock);
 
 	if (!RelationIsInplace(rel))
 		ereport(ERROR,

@@ -169,7 +169,7 @@ inplace_set_freeze_options(PG_FUNCTION_ARGS)
 		aclcheck_error(ACLCHECK_NOT_OWNER,
 					   get_relkind_objtype(get_rel_relkind(relid)),
 					   get_rel_name(relid));
-	rel = relation_open(relid, ShareUpdateExclusiveLock);
+	rel = InplaceOpenArgument(relid, ShareUpdateExclusiveLock);
 	if (!RelationIsInplace(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),

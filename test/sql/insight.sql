@@ -78,6 +78,22 @@ RESET ROLE;
 ALTER TABLE ins DISABLE ROW LEVEL SECURITY;
 REVOKE ALL ON ins FROM inplace_reader;
 DROP ROLE inplace_reader;
+-- what is no relation
+SELECT * FROM inplace.page_items(0, 0);
+SELECT * FROM inplace.versions(0, '(0,1)');
+SELECT * FROM inplace.check(4294967295);
+SELECT * FROM inplace.row_locks(4294967295);
+SELECT * FROM inplace.visibility_summary(0);
+SELECT inplace.set_freeze_options(4294967295, true);
+SELECT inplace.set_index_method(4294967295, 'btree');
+\set VERBOSITY sqlstate
+SELECT * FROM inplace.check(0);
+SELECT inplace.set_freeze_options(0, true);
+SELECT inplace.set_index_method(0, 'btree');
+SELECT inplace.convert(0);
+\set VERBOSITY default
+SELECT count(*) FROM inplace.convertible_members(0);
+SELECT count(*) FROM inplace.convertible_indexes(0, 'btree');
 -- everything has a comment
 SELECT p.proname FROM pg_proc p WHERE pronamespace = 'inplace'::regnamespace AND obj_description(p.oid, 'pg_proc') IS NULL AND prokind = 'f';
 SELECT relname FROM pg_class WHERE relnamespace = 'inplace'::regnamespace AND relkind IN ('r', 'm', 'v') AND obj_description(oid, 'pg_class') IS NULL;
