@@ -104,6 +104,9 @@ report_indexes(StringInfo buf, VacuumReport *report, InplaceVacuum *vac)
 							 report->indnames[i], istat->num_pages,
 							 istat->pages_newly_deleted, istat->pages_deleted,
 							 istat->pages_free);
+		if (vac->merged_pages[i] > 0)
+			appendStringInfo(buf, _("index \"%s\": %u pages merged\n"),
+							 report->indnames[i], vac->merged_pages[i]);
 	}
 }
 

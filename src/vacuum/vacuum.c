@@ -485,6 +485,7 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	vac_open_indexes(rel, RowExclusiveLock, &vac->nindexes, &vac->indrels);
 	vac->indstats = palloc0(Max(vac->nindexes, 1) *
 							sizeof(IndexBulkDeleteResult *));
+	vac->merged_pages = palloc0(Max(vac->nindexes, 1) * sizeof(BlockNumber));
 	vacuum_report_start(&report, vac, params);
 
 	set_cutoffs(vac, params);

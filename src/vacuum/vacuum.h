@@ -137,6 +137,7 @@ typedef struct InplaceVacuum
 	double		new_live_tuples;
 	int			num_index_scans;
 	IndexBulkDeleteResult **indstats;
+	BlockNumber *merged_pages;	/* of each index, for the report */
 } InplaceVacuum;
 
 /* ---------------- freeze.c ---------------- */

@@ -404,9 +404,7 @@ vacuum_merge_index_pages(InplaceVacuum *vac)
 		merged = inplace_merge_leaves(&info, vac->rel);
 		if (merged > 0)
 		{
-			ereport(DEBUG2,
-					(errmsg("index \"%s\": merged %u pages",
-							vac->indname, merged)));
+			vac->merged_pages[i] += merged;
 			(void) GetOldestNonRemovableTransactionId(vac->rel);
 			if (vac->pvs == NULL)
 				vacuum_empty_index(vac, i);

@@ -74,14 +74,14 @@ foreach my $what (qr/(\d+) scanned/, qr/buffer usage: (\d+) hits/, qr/hits, (\d+
 }
 is(number($idle{i}, 'i', qr/(\d+) scanned/), 1, 'one page is read, the last one');
 
-# The form of the report.
+# The form of the report (but for lines that heap has not).
 sub form
 {
 	my ($text, $table) = @_;
 	my $report = report($text, $table);
 	$report =~ s/"${table}_(\w+)"/"T_$1"/g;
 	$report =~ s/\d+(\.\d+)?/N/g;
-	return join("\n", grep { !/^new rel|^frozen:|^visibility map/ } split /\n/, $report) . "\n"
+	return join("\n", grep { !/^new rel|^frozen:|^visibility map|pages merged$/ } split /\n/, $report) . "\n"
 	  . join("\n", sort grep { /^frozen:|^visibility map/ } split /\n/, $report);
 }
 $node->safe_psql('postgres', "DELETE FROM $_ WHERE id % 3 = 0") foreach ('h', 'i');
@@ -118,6 +118,19 @@ like($parallel, qr/launched [12] parallel vacuum workers? for index vacuuming \(
 unlike(vacuum('i', 'PARALLEL 0'), qr/parallel vacuum worker/, 'PARALLEL 0 has none');
 is(one($node, $dead), '0', 'no dead items after parallel index vacuum');
 check_clean($node, 'after PARALLEL');
+
+# Sparse index pages that were merged.
+foreach my $option ('PARALLEL 0', 'PARALLEL 2')
+{
+	make(20000);
+	$node->safe_psql('postgres', "DELETE FROM i WHERE id % 10 <> 0");
+	my $text = vacuum('i', $option);
+	cmp_ok(number($text, 'i', qr/^index "i_$_": (\d+) pages merged$/m), '>', 5, "$option: merged pages of i_$_") foreach ('id', 'a');
+	unlike(vacuum('i', $option), qr/pages merged/, "$option: none the next time");
+}
+make(20000);
+$node->safe_psql('postgres', "DELETE FROM i WHERE id % 10 <> 0");
+unlike(vacuum('i', undef, 'SET inplace.merge_index_pages = off'), qr/pages merged/, 'merge_index_pages = off');
 
 # TRUNCATE.
 make(20000);
