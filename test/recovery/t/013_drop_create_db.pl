@@ -97,6 +97,22 @@ is(one($node, 'BEGIN; SET client_min_messages = warning; DROP EXTENSION inplace 
 	'1000', 'DROP EXTENSION rolled back');
 undo_floor_reached($node, 'copy2 at the end', 20, 'copy2');
 check_clean($node, 'copy2 at the end', 'copy2');
+# Who may not have the database leaves its worker alone.
+$node->safe_psql('postgres', 'CREATE ROLE other CREATEDB');
+$node->safe_psql('src', q{BEGIN; UPDATE t SET n = 0 WHERE id = 1; PREPARE TRANSACTION 'p'});
+my $worker = q{SELECT pid FROM pg_stat_activity WHERE datname = 'src' AND backend_type = 'inplace undo worker'};
+$node->poll_query_until('postgres', "SELECT EXISTS ($worker)");
+my $pid = one($node, $worker);
+foreach my $sql ('DROP DATABASE src', 'DROP DATABASE src WITH (FORCE)', 'ALTER DATABASE src RENAME TO mine',
+	'ALTER DATABASE src SET TABLESPACE pg_default', 'CREATE DATABASE mine TEMPLATE src')
+{
+	like(sqlstate_of($node, "SET ROLE other;\n$sql"), qr/ERROR:  42501/, "$sql by another role");
+	is(one($node, $worker), $pid, "$sql by another role: the undo worker stays");
+}
+# ... of whom that can be said.
+like(sqlstate_of($node, 'DROP DATABASE src'), qr/ERROR:  55006/, 'DROP DATABASE with a prepared transaction');
+isnt(one($node, $worker), $pid, 'DROP DATABASE by its owner: the undo worker goes');
+$node->safe_psql('src', q{ROLLBACK PREPARED 'p'});
 is(contents($node, 't', 'src'), $want{src}, 'src at the end');
 check_clean($node, 'src at the end', 'src');
 $node->stop;
