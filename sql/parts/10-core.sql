@@ -1,7 +1,7 @@
 -- complain if the script is sourced in psql
 \echo Use "CREATE EXTENSION inplace" to load this file. \quit
 
--- Nothing works without the preload, so say that first, and once.
+-- No table works without the preload, so say that first, and once.
 CREATE FUNCTION inplace.require_preload() RETURNS void
 LANGUAGE C VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'inplace_require_preload';

@@ -34,9 +34,20 @@ foreach my $sql (
 	'SET enable_seqscan = off; SELECT * FROM w WHERE id = 1', 'INSERT INTO w VALUES (2)', 'REINDEX TABLE w', 'VACUUM w',
 	'CREATE UNLOGGED TABLE n (i int); CREATE INDEX ON n USING inplace_btree (i)',
 	'VACUUM FULL t', 'REINDEX TABLE t', 'SELECT inplace.undo_size()', 'SELECT * FROM inplace.undo', "SELECT * FROM inplace.check('t')",
-	"SELECT * FROM inplace.page_items('t', 0)", "SELECT * FROM inplace.versions('t', '(0,1)')")
+	"SELECT * FROM inplace.page_items('t', 0)", "SELECT * FROM inplace.versions('t', '(0,1)')",
+	"SELECT * FROM inplace.row_locks('t')", "SELECT * FROM inplace.visibility_summary('t')", 'SELECT * FROM inplace.stat_freeze',
+	"SELECT inplace.set_freeze_options('t', true)", "SELECT inplace.freeze_options('t'::regclass)",
+	"SELECT inplace.set_index_method('t_pkey', 'inplace_btree')", "SELECT inplace.convert('t', 'heap')", "SELECT inplace.convert('h')")
 {
 	like(sqlstate_of($node, $sql), $error, "not preloaded: $sql");
+}
+# What docs/functions.md says to answer all the same.
+foreach my $sql ('SELECT count(*) FROM inplace.undo_holders', 'SELECT count(*) FROM inplace.stat_tables', 'SELECT count(*) FROM inplace.advise()',
+	"SELECT inplace.convert('t')", 'SELECT inplace.mirror_opclasses()', 'SELECT inplace.undo_records_read()',
+	"SELECT inplace.freeze_probability('{1,2}', 10, 5, 5)", "SELECT inplace.freeze_worthwhile('{1,2}', 10, 5, 5)", "SELECT inplace.row_tid('(0,1)')",
+	"SELECT count(*) FROM inplace.convertible_members('t')", "SELECT count(*) FROM inplace.convertible_indexes('t', 'inplace_btree')")
+{
+	unlike(one($node, $sql), qr/^rc|^$/, "not preloaded: $sql answers");
 }
 is(one($node, 'SELECT * FROM h'), '1', 'not preloaded: a heap table');
 is(one($node, 'SELECT count(*) FROM h a JOIN h b ON a.id = b.id AND a.id <= b.id WHERE a.id > 0'), '1',
