@@ -142,7 +142,6 @@ extern const char *InsightCheckLinks(InsightLink **links,
 extern const char *InsightCheckLinksEnd(const InsightLink *links);
 
 /* names of lock modes, and an undo pointer as 'block/offset' */
-extern const char *InsightLockModeName(LockTupleMode mode);
 extern char *InsightUndoText(UndoPtr ptr);
 
 /*

@@ -24,39 +24,6 @@
 PG_FUNCTION_INFO_V1(inplace_page_items);
 Datum		inplace_page_items(PG_FUNCTION_ARGS);
 
-typedef struct FlagName
-{
-	uint16		bit;
-	const char *name;
-} FlagName;
-
-static const FlagName infomask_names[] = {
-	{IP_FRESH, "FRESH"},
-	{IP_DELETED, "DELETED"},
-	{IP_MOVED, "MOVED"},
-	{IP_MOVED_PARTITION, "MOVED_PARTITION"},
-	{IP_COMMITTED, "COMMITTED"},
-	{IP_ABORTED, "ABORTED"},
-	{IP_FROZEN, "FROZEN"},
-	{IP_KEYS_UPDATED, "KEYS_UPDATED"},
-	{IP_LOCK_DIRECT, "LOCK_DIRECT"},
-	{IP_LOCK_INDIRECT, "LOCK_INDIRECT"},
-	{IP_LOCK_MULTI, "LOCK_MULTI"},
-	{IP_SPECULATIVE, "SPECULATIVE"},
-	{IP_STALE, "STALE"},
-	{IP_PADDED, "PADDED"}
-};
-
-static const FlagName natts_names[] = {
-	{IP_HASNULL, "HASNULL"},
-	{IP_HASEXTERNAL, "HASEXTERNAL"},
-	{IP_ALIGNED, "ALIGNED"},
-	{IP_HASTRIMMED, "HASTRIMMED"},
-	{IP_UNCHANGED, "UNCHANGED"}
-};
-
-#define MAX_FLAGS	(lengthof(infomask_names) + lengthof(natts_names))
-
 enum
 {
 	COL_ITEM,
@@ -80,17 +47,12 @@ enum
 static Datum
 flags_array(const InplaceTupleHeaderData *hdr)
 {
-	Datum		names[MAX_FLAGS];
-	int			n = 0;
-	int			i;
+	const char *flags[INPLACE_MAX_FLAGS];
+	Datum		names[INPLACE_MAX_FLAGS];
+	int			n = inplace_flag_names(hdr, flags);
 
-	for (i = 0; i < lengthof(infomask_names); i++)
-		if (hdr->t_infomask & infomask_names[i].bit)
-			names[n++] = CStringGetTextDatum(infomask_names[i].name);
-	for (i = 0; i < lengthof(natts_names); i++)
-		if (hdr->t_natts & natts_names[i].bit)
-			names[n++] = CStringGetTextDatum(natts_names[i].name);
-
+	for (int i = 0; i < n; i++)
+		names[i] = CStringGetTextDatum(flags[i]);
 	return PointerGetDatum(construct_array(names, n, TEXTOID, -1, false,
 										   TYPALIGN_INT));
 }
@@ -173,7 +135,7 @@ show_tuple(const char *item, Size itemlen, Datum *values, bool *nulls)
 	if (HdrIsLocked(&hdr))
 	{
 		values[COL_LOCK_MODE] =
-			CStringGetTextDatum(InsightLockModeName(HdrLockMode(&hdr)));
+			CStringGetTextDatum(inplace_lock_mode_name(HdrLockMode(&hdr)));
 		nulls[COL_LOCK_MODE] = false;
 	}
 

@@ -76,13 +76,13 @@ member_mode(MultiXactStatus status)
 	switch (status)
 	{
 		case MultiXactStatusForKeyShare:
-			return InsightLockModeName(LockTupleKeyShare);
+			return inplace_lock_mode_name(LockTupleKeyShare);
 		case MultiXactStatusForShare:
-			return InsightLockModeName(LockTupleShare);
+			return inplace_lock_mode_name(LockTupleShare);
 		case MultiXactStatusForNoKeyUpdate:
-			return InsightLockModeName(LockTupleNoKeyExclusive);
+			return inplace_lock_mode_name(LockTupleNoKeyExclusive);
 		case MultiXactStatusForUpdate:
-			return InsightLockModeName(LockTupleExclusive);
+			return inplace_lock_mode_name(LockTupleExclusive);
 		case MultiXactStatusNoKeyUpdate:
 			return "no key update";
 		case MultiXactStatusUpdate:
@@ -114,7 +114,7 @@ find_lockers(const InsightWalk *walk, RowHolders *holders)
 		alloc_holders(holders, 2);
 		if (TransactionIdIsInProgress(walk->locker))
 			add_holder(holders, walk->locker,
-					   InsightLockModeName(walk->lock_mode));
+					   inplace_lock_mode_name(walk->lock_mode));
 	}
 }
 

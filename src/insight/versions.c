@@ -246,7 +246,7 @@ show_lock(VersionsState *state, const InsightWalk *walk)
 			mode = LockTupleNoKeyExclusive;
 		else
 			mode = (LockTupleMode) members[i].status;
-		set_text(values, nulls, COL_LOCK_MODE, InsightLockModeName(mode));
+		set_text(values, nulls, COL_LOCK_MODE, inplace_lock_mode_name(mode));
 		if (UndoPtrIsValid(walk->lock_undo))
 			set_text(values, nulls, COL_UNDO, InsightUndoText(walk->lock_undo));
 		tuplestore_putvalues(state->rsinfo->setResult, state->rsinfo->setDesc,

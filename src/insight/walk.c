@@ -514,23 +514,6 @@ InsightVisible(const InsightWalk *walk, Snapshot snapshot)
 	}
 }
 
-const char *
-InsightLockModeName(LockTupleMode mode)
-{
-	switch (mode)
-	{
-		case LockTupleKeyShare:
-			return "for key share";
-		case LockTupleShare:
-			return "for share";
-		case LockTupleNoKeyExclusive:
-			return "for no key update";
-		case LockTupleExclusive:
-			return "for update";
-	}
-	return "unknown";
-}
-
 char *
 InsightUndoText(UndoPtr ptr)
 {

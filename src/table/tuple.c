@@ -29,6 +29,71 @@ typedef enum VarlenaForm
 	VF_ALIGNED					/* 4-byte header, aligned */
 } VarlenaForm;
 
+typedef struct FlagName
+{
+	uint16		bit;
+	const char *name;
+} FlagName;
+
+static const FlagName infomask_names[] = {
+	{IP_FRESH, "FRESH"},
+	{IP_DELETED, "DELETED"},
+	{IP_MOVED, "MOVED"},
+	{IP_MOVED_PARTITION, "MOVED_PARTITION"},
+	{IP_COMMITTED, "COMMITTED"},
+	{IP_ABORTED, "ABORTED"},
+	{IP_FROZEN, "FROZEN"},
+	{IP_KEYS_UPDATED, "KEYS_UPDATED"},
+	{IP_LOCK_DIRECT, "LOCK_DIRECT"},
+	{IP_LOCK_INDIRECT, "LOCK_INDIRECT"},
+	{IP_LOCK_MULTI, "LOCK_MULTI"},
+	{IP_SPECULATIVE, "SPECULATIVE"},
+	{IP_STALE, "STALE"},
+	{IP_PADDED, "PADDED"}
+};
+
+static const FlagName natts_names[] = {
+	{IP_HASNULL, "HASNULL"},
+	{IP_HASEXTERNAL, "HASEXTERNAL"},
+	{IP_ALIGNED, "ALIGNED"},
+	{IP_HASTRIMMED, "HASTRIMMED"},
+	{IP_UNCHANGED, "UNCHANGED"}
+};
+
+StaticAssertDecl(lengthof(infomask_names) + lengthof(natts_names) <= INPLACE_MAX_FLAGS,
+				 "INPLACE_MAX_FLAGS is too small");
+
+int
+inplace_flag_names(const InplaceTupleHeaderData *hdr, const char **names)
+{
+	int			n = 0;
+
+	for (int i = 0; i < lengthof(infomask_names); i++)
+		if (hdr->t_infomask & infomask_names[i].bit)
+			names[n++] = infomask_names[i].name;
+	for (int i = 0; i < lengthof(natts_names); i++)
+		if (hdr->t_natts & natts_names[i].bit)
+			names[n++] = natts_names[i].name;
+	return n;
+}
+
+const char *
+inplace_lock_mode_name(LockTupleMode mode)
+{
+	switch (mode)
+	{
+		case LockTupleKeyShare:
+			return "for key share";
+		case LockTupleShare:
+			return "for share";
+		case LockTupleNoKeyExclusive:
+			return "for no key update";
+		case LockTupleExclusive:
+			return "for update";
+	}
+	return "unknown";
+}
+
 /*
  * Is an attribute of a fixed length that is not by value aligned?  Not if it
  * has the length and alignment of a by-value type: pg_upgrade makes dropped

@@ -343,6 +343,12 @@ extern InplaceTupleHeader inplace_form_tuple(TupleDesc desc,
 											 const Datum *values,
 											 const bool *isnull, Size *len);
 
+/* what people are shown: names of the bits that are set; how many there are */
+#define INPLACE_MAX_FLAGS		20
+extern int	inplace_flag_names(const InplaceTupleHeaderData *hdr,
+							   const char **names);
+extern const char *inplace_lock_mode_name(LockTupleMode mode);
+
 /*
  * Deform attributes up to natts into values/isnull, continuing at attribute
  * "attnum" and offset *off (0 and HdrSize at the start).  Values of

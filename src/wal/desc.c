@@ -14,10 +14,18 @@ static void
 desc_header(StringInfo buf, const char *p)
 {
 	InplaceTupleHeaderData hdr;
+	const char *flags[INPLACE_MAX_FLAGS];
+	int			nflags;
 
 	memcpy(&hdr, p, SizeOfInplaceTupleHeader);
-	appendStringInfo(buf, " xid: %u, infomask: 0x%04X, natts: %u, tag: %u",
-					 hdr.t_xid, hdr.t_infomask, HdrNatts(&hdr), hdr.t_tag);
+	nflags = inplace_flag_names(&hdr, flags);
+	appendStringInfo(buf, " xid: %u, flags: [", hdr.t_xid);
+	for (int i = 0; i < nflags; i++)
+		appendStringInfo(buf, "%s%s", i > 0 ? ", " : "", flags[i]);
+	appendStringInfo(buf, "], natts: %u, tag: %u", HdrNatts(&hdr), hdr.t_tag);
+	if (HdrIsLocked(&hdr))
+		appendStringInfo(buf, ", lock mode: %s",
+						 inplace_lock_mode_name(HdrLockMode(&hdr)));
 	if (hdr.t_infomask & IP_LOCK_DIRECT)
 		appendStringInfo(buf, ", locker: %u", HdrGetUndo32(&hdr));
 	else if (HdrIsBareDelete(&hdr))
