@@ -269,7 +269,7 @@ InsightDeform(TupleDesc desc, InplaceTupleHeader tup, Datum *values,
 	int			i;
 
 	(void) inplace_deform_first(desc, tup, natts, values, isnull,
-								CurrentMemoryContext);
+								CurrentMemoryContext, NULL);
 	for (i = natts; i < desc->natts; i++)
 		values[i] = getmissingattr(desc, i + 1, &isnull[i]);
 }

@@ -102,7 +102,7 @@ form_new(CopyState *cs, bool has_external, Size *len)
 		return inplace_form_tuple(desc, slot->tts_values, slot->tts_isnull,
 								  len);
 
-	return inplace_toast_insert_or_update(cs->new, slot, NULL, len,
+	return inplace_toast_insert_or_update(cs->new, slot, NULL, NULL, len,
 										  TABLE_INSERT_SKIP_FSM |
 										  TABLE_INSERT_NO_LOGICAL);
 }
@@ -130,17 +130,19 @@ finish_new_slot(CopyState *cs)
 /*
  * The tuple of the new table for a version of the old one: dropped columns
  * are nulls, missing ones are filled in, large values are in the new TOAST
- * table.  The header's fixed part is that of the old tuple.
+ * table.  The header's fixed part is that of the old tuple.  blk and off are for
+ * errors.
  */
 static InplaceTupleHeader
-reform(CopyState *cs, InplaceTupleHeader tup, Size len, Size *newlen)
+reform(CopyState *cs, BlockNumber blk, OffsetNumber off,
+	   InplaceTupleHeader tup, Size len, Size *newlen)
 {
 	int			natts = RelationGetDescr(cs->new)->natts;
 	ItemPointerData tid;
 	InplaceTupleHeader new;
 	uint16		nattsflags;
 
-	TidSet(&tid, 0, FirstOffsetNumber);
+	TidSet(&tid, blk, off);
 	inplace_store_tuple(cs->old_slot, RelationGetRelid(cs->old), &tid, tup,
 						len, NULL, false);
 	slot_getallattrs(cs->old_slot);
@@ -209,7 +211,7 @@ write_simple(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	InplaceTupleHeader new;
 	Size		newlen;
 
-	new = reform(cs, tup, len, &newlen);
+	new = reform(cs, blk, off, tup, len, &newlen);
 	set_fresh(cs, new, tup->t_xid, fresh_cid(tup),
 			  (tup->t_infomask & IP_FROZEN) != 0);
 	inplace_insert_raw(cs->new, new, newlen,
@@ -252,7 +254,8 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 			max *= 2;
 			v = repalloc(v, max * sizeof(CopyVersion));
 		}
-		v[n].tuple = reform(cs, cs->walk->tuple, cs->walk->len, &v[n].len);
+		v[n].tuple = reform(cs, blk, off, cs->walk->tuple, cs->walk->len,
+							&v[n].len);
 		v[n].tag = cs->walk->tuple->t_tag;
 		maxlen = Max(maxlen, v[n].len);
 		any_aligned |= (v[n].tuple->t_natts & IP_ALIGNED) != 0;

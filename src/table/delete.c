@@ -390,7 +390,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 
 		gone = palloc(itemlen);
 		memcpy(gone, tup, itemlen);
-		logical = inplace_logical_prepare(&lc, rel, NULL, gone, id_attrs, true);
+		logical = inplace_logical_prepare(&lc, rel, NULL, gone, &target.tid,
+										  id_attrs, true);
 	}
 
 	cut = inplace_cut_older(rel, &rc.base, rc.status,
@@ -407,7 +408,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	FreezeNoteUnset(rel, &unset, false);
 
 	if (gone && (gone->t_natts & IP_HASEXTERNAL))
-		inplace_toast_delete(rel, gone, false);
+		inplace_toast_delete(rel, gone, &target.tid, false);
 	if (logical)
 		pfree(lc.tuples);
 	bms_free(id_attrs);

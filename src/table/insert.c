@@ -43,7 +43,8 @@ form_new_row(Relation rel, TupleTableSlot *slot, Size *len, int options)
 
 	if ((flags & IP_HASEXTERNAL) || *len > TOAST_TUPLE_THRESHOLD)
 	{
-		tup = inplace_toast_insert_or_update(rel, slot, NULL, len, options);
+		tup = inplace_toast_insert_or_update(rel, slot, NULL, NULL, len,
+											 options);
 		/* (before logical decoding's preparations take it for damaged) */
 		if (*len > InplaceMaxTupleSize)
 			ereport(ERROR,
@@ -106,7 +107,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	bool		logical;
 
 	logical = !(options & TABLE_INSERT_NO_LOGICAL) &&
-		inplace_logical_prepare(&lc, rel, tup, NULL, NULL, false);
+		inplace_logical_prepare(&lc, rel, tup, NULL, NULL, NULL, false);
 	if (logical && (tup->t_infomask & IP_SPECULATIVE))
 		lc.what |= XLIP_LOGICAL_SPECULATIVE;
 
@@ -256,7 +257,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 	if (!succeeded)
 	{
 		if (gone)
-			inplace_toast_delete(rel, gone, true);
+			inplace_toast_delete(rel, gone, &slot->tts_tid, true);
 		pgstat_count_heap_delete(rel);
 	}
 }

@@ -71,7 +71,9 @@ shrink_row(ToastTupleContext *ttc, int options)
 
 InplaceTupleHeader
 inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
-							   InplaceTupleHeader old, Size *len, int options)
+							   InplaceTupleHeader old,
+							   const ItemPointerData *oldtid, Size *len,
+							   int options)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	int			natts = desc->natts;
@@ -102,7 +104,7 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 		oldvalues = palloc(natts * sizeof(Datum));
 		oldisnull = palloc(natts * sizeof(bool));
 		got = inplace_deform_first(desc, old, natts, oldvalues, oldisnull,
-								   cxt);
+								   cxt, oldtid);
 		for (; got < natts; got++)
 			oldvalues[got] = getmissingattr(desc, got + 1, &oldisnull[got]);
 	}
@@ -136,7 +138,8 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 
 void
 inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
-							  InplaceTupleHeader kept, bool unused)
+							  InplaceTupleHeader kept,
+							  const ItemPointerData *tid, bool unused)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	int			natts = desc->natts;
@@ -154,7 +157,7 @@ inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 		values[t] = palloc(natts * sizeof(Datum));
 		isnull[t] = palloc(natts * sizeof(bool));
 		got = inplace_deform_first(desc, tups[t], natts, values[t], isnull[t],
-								   CurrentMemoryContext);
+								   CurrentMemoryContext, tid);
 		for (; got < natts; got++)
 			isnull[t][got] = true;
 	}
@@ -177,7 +180,8 @@ inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 }
 
 void
-inplace_toast_delete(Relation rel, InplaceTupleHeader old, bool is_speculative)
+inplace_toast_delete(Relation rel, InplaceTupleHeader old,
+					 const ItemPointerData *tid, bool is_speculative)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	int			natts = desc->natts;
@@ -186,7 +190,7 @@ inplace_toast_delete(Relation rel, InplaceTupleHeader old, bool is_speculative)
 	int			got;
 
 	got = inplace_deform_first(desc, old, natts, values, isnull,
-							   CurrentMemoryContext);
+							   CurrentMemoryContext, tid);
 	for (; got < natts; got++)
 		isnull[got] = true;
 	toast_delete_external(rel, values, isnull, is_speculative);

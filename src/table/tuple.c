@@ -614,7 +614,8 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
 }
 
 /*
- * A row cannot be what it says it is.  tid may be invalid, or have a tag.
+ * A row cannot be what it says it is.  tid may be invalid, or NULL, or have a
+ * tag.
  */
 void
 inplace_damaged_row(Oid relid, const ItemPointerData *tid)
@@ -623,7 +624,7 @@ inplace_damaged_row(Oid relid, const ItemPointerData *tid)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 ItemPointerIsValid(tid) ?
+			 tid != NULL && ItemPointerIsValid(tid) ?
 			 errmsg("row (%u,%u) of relation \"%s\" is damaged",
 					ItemPointerGetBlockNumberNoCheck(tid), TidOffset(tid),
 					relname ? relname : "?") :
@@ -774,23 +775,20 @@ inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen)
 
 /*
  * The first natts attributes of a tuple whose length the caller does not know
- * (it is not longer than a page); an error if they cannot be told.
+ * (it is not longer than a page); an error if they cannot be told, which names
+ * tid (or NULL).
  */
 int
 inplace_deform_first(TupleDesc desc, InplaceTupleHeader tup, int natts,
-					 Datum *values, bool *isnull, MemoryContext cxt)
+					 Datum *values, bool *isnull, MemoryContext cxt,
+					 const ItemPointerData *tid)
 {
 	uint32		off = HdrSize(tup);
 	int			got = inplace_deform(desc, tup, BLCKSZ, 0, &off, natts,
 									 values, isnull, cxt);
 
 	if (got < 0)
-	{
-		ItemPointerData tid;
-
-		ItemPointerSetInvalid(&tid);
-		inplace_damaged_row(TupleDescAttr(desc, 0)->attrelid, &tid);
-	}
+		inplace_damaged_row(TupleDescAttr(desc, 0)->attrelid, tid);
 	return got;
 }
 
@@ -804,7 +802,7 @@ inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 	Assert(attnum > 0);
 	if (attnum > HdrNatts(tup))
 		return getmissingattr(desc, attnum, isnull);
-	inplace_deform_first(desc, tup, attnum, values, nulls, cxt);
+	inplace_deform_first(desc, tup, attnum, values, nulls, cxt, NULL);
 	*isnull = nulls[attnum - 1];
 	return values[attnum - 1];
 }

@@ -363,7 +363,8 @@ extern int	inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len,
 						   bool *isnull, MemoryContext cxt);
 extern int	inplace_deform_first(TupleDesc desc, InplaceTupleHeader tup,
 								 int natts, Datum *values, bool *isnull,
-								 MemoryContext cxt);
+								 MemoryContext cxt,
+								 const ItemPointerData *tid);
 extern void inplace_damaged_row(Oid relid, const ItemPointerData *tid);
 
 /*

@@ -543,6 +543,7 @@ form_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
 	if (old)
 	{
 		us->newtup = inplace_toast_insert_or_update(us->rel, slot, old,
+													&us->target.tid,
 													&us->newlen, 0);
 		return;
 	}
@@ -575,7 +576,7 @@ prepare_logical(UpdateState *us, const Bitmapset *id_attrs)
 		return;
 	old = copy_current(us);
 	us->logical = inplace_logical_prepare(&us->lc, us->rel, us->newtup, old,
-										  id_attrs,
+										  &us->target.tid, id_attrs,
 										  inplace_diff_overlaps(&us->diff, id_attrs));
 	pfree(old);
 }
@@ -678,7 +679,8 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (oldcopy && !same_header(&oldcopy_hdr, current_tuple(us)))
 		{
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			inplace_toast_delete_replaced(rel, us->newtup, oldcopy, true);
+			inplace_toast_delete_replaced(rel, us->newtup, oldcopy,
+										  &us->target.tid, true);
 			pfree(oldcopy);
 			oldcopy = NULL;
 			pfree(us->newtup);
@@ -793,7 +795,8 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (BufferIsValid(us->vmbuffer))
 			ReleaseBuffer(us->vmbuffer);
 		if (oldcopy && needs_toast)
-			inplace_toast_delete_replaced(rel, us->newtup, oldcopy, true);
+			inplace_toast_delete_replaced(rel, us->newtup, oldcopy,
+										  &us->target.tid, true);
 		inplace_row_wait_done(rel, &queue);
 		if (result == TM_Invisible)
 			ereport(ERROR,
@@ -826,7 +829,8 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	if (oldcopy)
-		inplace_toast_delete_replaced(rel, oldcopy, us->newtup, false);
+		inplace_toast_delete_replaced(rel, oldcopy, us->newtup,
+									  &us->target.tid, false);
 	if (us->searched)
 	{
 		if (BufferIsValid(us->newvm))

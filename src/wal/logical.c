@@ -25,14 +25,18 @@
 #include "utils/relcache.h"
 #include "wal/wal.h"
 
-/* all attributes of a row, those that it does not have from the catalog */
+/*
+ * All attributes of a row, those that it does not have from the catalog.  tid is
+ * for errors, or NULL.
+ */
 static void
-deform_row(TupleDesc desc, InplaceTupleHeader tup, Datum *values, bool *isnull)
+deform_row(TupleDesc desc, InplaceTupleHeader tup, const ItemPointerData *tid,
+		   Datum *values, bool *isnull)
 {
 	int			got;
 
 	got = inplace_deform_first(desc, tup, desc->natts, values, isnull,
-							   CurrentMemoryContext);
+							   CurrentMemoryContext, tid);
 	for (; got < desc->natts; got++)
 		values[got] = getmissingattr(desc, got + 1, &isnull[got]);
 }
@@ -83,7 +87,7 @@ inplace_logical_append_new(StringInfo buf, Relation rel, InplaceTupleHeader tup)
 	bool	   *isnull = palloc(desc->natts * sizeof(bool));
 	HeapTuple	htup;
 
-	deform_row(desc, tup, values, isnull);
+	deform_row(desc, tup, NULL, values, isnull);
 	if (heap_compute_data_size(desc, values, isnull) > TOAST_TUPLE_THRESHOLD)
 		compress_blanks(desc, values, isnull);
 	htup = heap_form_tuple(desc, values, isnull);
@@ -100,7 +104,7 @@ inplace_logical_append_new(StringInfo buf, Relation rel, InplaceTupleHeader tup)
  */
 static uint8
 append_old(StringInfo buf, Relation rel, InplaceTupleHeader tup,
-		   const Bitmapset *key, bool key_required)
+		   const ItemPointerData *tid, const Bitmapset *key, bool key_required)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	bool		full = rel->rd_rel->relreplident == REPLICA_IDENTITY_FULL;
@@ -114,7 +118,7 @@ append_old(StringInfo buf, Relation rel, InplaceTupleHeader tup,
 
 	values = palloc(desc->natts * sizeof(Datum));
 	isnull = palloc(desc->natts * sizeof(bool));
-	deform_row(desc, tup, values, isnull);
+	deform_row(desc, tup, tid, values, isnull);
 	for (int i = 0; i < desc->natts && !full; i++)
 	{
 		if (!bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, key))
@@ -148,7 +152,7 @@ append_old(StringInfo buf, Relation rel, InplaceTupleHeader tup,
 bool
 inplace_logical_prepare(LogicalChange *lc, Relation rel,
 						InplaceTupleHeader newtup, InplaceTupleHeader oldtup,
-						const Bitmapset *key, bool key_required)
+						const ItemPointerData *oldtid, const Bitmapset *key, bool key_required)
 {
 	StringInfoData buf;
 
@@ -162,7 +166,8 @@ inplace_logical_prepare(LogicalChange *lc, Relation rel,
 		lc->what |= XLIP_LOGICAL_NEW;
 	}
 	if (oldtup)
-		lc->what |= append_old(&buf, rel, oldtup, key, key_required);
+		lc->what |= append_old(&buf, rel, oldtup, oldtid, key,
+							   key_required);
 	lc->tuples = buf.data;
 	lc->len = buf.len;
 	return true;

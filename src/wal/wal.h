@@ -264,12 +264,14 @@ extern void inplace_decode(struct LogicalDecodingContext *ctx,
 
 /*
  * logical.c.  inplace_logical_prepare: false if the table is not logically
- * logged.  Either row may be NULL; both MAXALIGNed.  key: replica identity
- * columns, as RelationGetIndexAttrBitmap gives them.
+ * logged.  Either row may be NULL; both MAXALIGNed; oldtid names the old one in
+ * errors.  key: replica identity columns, as RelationGetIndexAttrBitmap gives
+ * them.
  */
 extern bool inplace_logical_prepare(LogicalChange *lc, Relation rel,
 									InplaceTupleHeader newtup,
 									InplaceTupleHeader oldtup,
+									const ItemPointerData *oldtid,
 									const Bitmapset *key, bool key_required);
 extern void inplace_logical_append_new(StringInfo buf, Relation rel,
 									   InplaceTupleHeader tup);

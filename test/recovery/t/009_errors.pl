@@ -218,6 +218,19 @@ overwrite_file($file, 24, substr(slurp_file_binary($file), 28, 4));
 $node->start;
 like(sqlstate_of($node, "ROLLBACK PREPARED 'r'; CREATE INDEX ON u (id)"), qr/ERROR:  XX001: invalid line pointer 2 in block 0 of relation "u"/, 'an aborted insert of a damaged page');
 is(one($node, 'SELECT 1'), '1', 'an aborted insert of a damaged page: the server lives');
+
+# ---- a damaged value: whoever comes to it names the row
+$node->safe_psql('postgres', q{CREATE TABLE v (id int, v text) USING inplace; ALTER TABLE v ALTER v SET STORAGE EXTERNAL;
+	INSERT INTO v SELECT i, repeat('v', 2400) FROM generate_series(1, 3) i});
+($off) = one($node, q{SELECT lp_off FROM inplace.page_items('v', 0) WHERE item = 3});
+$file = $node->data_dir . '/' . one($node, q{SELECT pg_relation_filepath('v')});
+$node->stop;
+overwrite_file($file, $off + 15 + 4, "\x01\x55");
+$node->start;
+foreach my $sql ('SELECT count(v) FROM v', 'DELETE FROM v WHERE id = 3', q{UPDATE v SET v = 'new' WHERE id = 3}, 'VACUUM FULL v', 'ALTER TABLE v ALTER id TYPE bigint')
+{
+	like(sqlstate_of($node, $sql), qr/ERROR:  XX001: row \(0,3\) of relation "v" is damaged/, "a damaged value: $sql");
+}
 $node->stop;
 check_log($node);
 done_testing();
