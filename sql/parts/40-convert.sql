@@ -8,7 +8,6 @@ RETURNS integer
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
 DECLARE
-    -- (in messages names stand without quotes: they have those that they need)
     root record;
     member record;
     total integer;
@@ -21,7 +20,7 @@ BEGIN
             HINT = 'Use "inplace" or "heap".';
     END IF;
 
-    SELECT c.oid, c.relkind, c.relnamespace,
+    SELECT c.oid, c.relname, c.relkind, c.relnamespace,
            pg_catalog.format('%I.%I', n.nspname, c.relname) AS name
     INTO root
     FROM pg_catalog.pg_class c
@@ -33,7 +32,7 @@ BEGIN
     END IF;
     IF root.relkind NOT IN ('r', 'm', 'p') THEN
         RAISE wrong_object_type USING
-            MESSAGE = pg_catalog.format('%s is not a table or materialized view', rel);
+            MESSAGE = pg_catalog.format('"%s" is not a table or materialized view', root.relname);
     END IF;
     IF pg_catalog.pg_is_other_temp_schema(root.relnamespace) THEN
         RAISE feature_not_supported USING
@@ -46,7 +45,7 @@ BEGIN
     IF root.oid < '16384'::oid
        OR root.relnamespace IN ('pg_catalog'::regnamespace::oid, 'pg_toast'::regnamespace::oid) THEN
         RAISE feature_not_supported USING
-            MESSAGE = pg_catalog.format('cannot convert system catalog %s', rel);
+            MESSAGE = pg_catalog.format('cannot convert system catalog "%s"', root.relname);
     END IF;
 
     -- From here on no partition comes or goes, and the name is the table's.
@@ -54,7 +53,7 @@ BEGIN
         EXECUTE pg_catalog.format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root.name);
         IF pg_catalog.to_regclass(root.name)::oid IS DISTINCT FROM rel::oid THEN
             RAISE object_in_use USING
-                MESSAGE = pg_catalog.format('relation %s was renamed or dropped concurrently', root.name);
+                MESSAGE = pg_catalog.format('relation "%s" was renamed or dropped concurrently', root.relname);
         END IF;
     END IF;
 
@@ -74,24 +73,24 @@ BEGIN
         END IF;
         IF member.amname = method THEN
             IF member.relid::oid = rel::oid THEN
-                RAISE NOTICE 'table % has access method % already', rel, method;
+                RAISE NOTICE 'table "%" has access method % already', root.relname, method;
             END IF;
             CONTINUE;
         END IF;
         IF member.amname NOT IN ('heap', 'inplace') THEN
             RAISE feature_not_supported USING
-                MESSAGE = pg_catalog.format('cannot convert table %s of access method "%s"', member.relid, member.amname),
+                MESSAGE = pg_catalog.format('cannot convert table "%s" of access method "%s"', member.relname, member.amname),
                 DETAIL = 'Tables of the methods heap and inplace can be converted.';
         END IF;
         IF method = 'inplace' AND member.catalog_table THEN
             RAISE feature_not_supported USING
-                MESSAGE = pg_catalog.format('cannot convert table %s: it is used as a user catalog table', member.relid),
+                MESSAGE = pg_catalog.format('cannot convert table "%s": it is used as a user catalog table', member.relname),
                 HINT = 'Reset its storage parameter user_catalog_table.';
         END IF;
 
         seen := seen + 1;
         IF total > 1 THEN
-            RAISE NOTICE 'converting table % (% of %)', member.relid, seen, total;
+            RAISE NOTICE 'converting table "%" (% of %)', member.relname, seen, total;
         END IF;
         EXECUTE pg_catalog.format('ALTER %s %s SET ACCESS METHOD %I',
                                   CASE member.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
@@ -114,6 +113,7 @@ CREATE FUNCTION inplace.convertible_members(
     rel regclass,
     OUT relid regclass,
     OUT name text,
+    OUT relname name,
     OUT relkind "char",
     OUT amname name,
     OUT catalog_table boolean)
@@ -121,7 +121,7 @@ RETURNS SETOF record
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relkind, a.amname,
+SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relname, c.relkind, a.amname,
        coalesce((SELECT o.option_value::boolean
                  FROM pg_options_to_table(c.reloptions) o
                  WHERE o.option_name = 'user_catalog_table'), false)

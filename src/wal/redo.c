@@ -69,6 +69,28 @@ visible_flags(XLogReaderState *record)
 	return XLogRecGetDataLen(record) > 0 ? *(uint8 *) XLogRecGetData(record) : 0;
 }
 
+/*
+ * The undo file is cut off without a lock that standbys know of (shrink.c), so
+ * somebody there may have read a page that was just about to be cut off, and its
+ * buffer is left.  The server's way to make a file longer refuses to go on if
+ * it meets such a buffer, so this is done without buffers, as on the primary.
+ */
+static void
+extend_undo_file(XLogReaderState *record, uint8 block_id)
+{
+	RelFileLocator locator;
+	BlockNumber block;
+	BlockNumber nblocks;
+	SMgrRelation smgr;
+
+	XLogRecGetBlockTag(record, block_id, &locator, NULL, &block);
+	smgr = smgropen(locator, InvalidBackendId);
+	smgrcreate(smgr, MAIN_FORKNUM, true);
+	nblocks = smgrnblocks(smgr, MAIN_FORKNUM);
+	if (block >= nblocks)
+		ZeroExtend(smgr, MAIN_FORKNUM, nblocks, block + 1 - nblocks);
+}
+
 /* without rec the page is just begun, or restored from its image */
 static void
 redo_undo_put(XLogReaderState *record, uint8 block_id, uint16 offset,
@@ -79,6 +101,7 @@ redo_undo_put(XLogReaderState *record, uint8 block_id, uint16 offset,
 
 	if (block_will_init(record, block_id))
 	{
+		extend_undo_file(record, block_id);
 		buffer = XLogInitBufferForRedo(record, block_id);
 		UndoPageInit(BufferGetPage(buffer));
 	}
