@@ -73,7 +73,7 @@ inplace_btree_endscan(IndexScanDesc scan)
 	nbtree_routine()->amendscan(scan);
 	in_flight_end(scan->indexRelation);
 	if (scan->parallel_scan && !IsParallelWorker())
-		in_flight_end_parallel();
+		in_flight_end_parallel(scan->indexRelation);
 }
 
 /* by the leader, who begins its scan after that */

@@ -36,6 +36,7 @@
 #include "index/in_flight.h"
 #include "index/standby_scan.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "port/atomics.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
@@ -47,43 +48,65 @@ typedef union ScanSlot
 	struct
 	{
 		pg_atomic_uint64 indexes;	/* a bit each */
-		pg_atomic_uint64 parallel_since;	/* merges that a standby had replayed
-											 * before the first of the parallel
-											 * scans that it leads */
-		pg_atomic_uint32 parallel;	/* odd while it leads any */
+		/* by bit: */
+		pg_atomic_uint64 parallel_since[INDEX_BITS];	/* merges that a standby had
+														 * replayed before the first
+														 * of the parallel scans that
+														 * it leads */
+		pg_atomic_uint32 parallel[INDEX_BITS];	/* odd while it leads any */
 	}			slot;
-	char		pad[PG_CACHE_LINE_SIZE];
+	char		pad[TYPEALIGN(PG_CACHE_LINE_SIZE, (INDEX_BITS + 1) * sizeof(uint64) +
+						  INDEX_BITS * sizeof(uint32))];
 } ScanSlot;
 
 static ScanSlot *slots = NULL;
+
+/* bits of indexes of which no parallel scan is to begin just now */
+static pg_atomic_uint64 *held_up = NULL;
+
+/* how long those sleep before they look again */
+#define HELD_UP_USEC	1000
 
 /* scans of this process, by bit */
 static uint32 nscans[INDEX_BITS];
 static bool any_scan = false;
 
-/* parallel scans that it leads, those that are about to begin included */
-static int	nparallel = 0;
+/* parallel scans that it leads */
+static uint32 nparallel[INDEX_BITS];
+static int	nparallel_any = 0;
+
+/* the next one to begin is one */
+static bool parallel_begins = false;
+
+/* the level of the subtransaction that began the first of them */
+static int	parallel_level;
 
 Size
 InFlightShmemSize(void)
 {
-	return add_size(PG_CACHE_LINE_SIZE, mul_size(MaxBackends, sizeof(ScanSlot)));
+	return add_size(2 * PG_CACHE_LINE_SIZE, mul_size(MaxBackends, sizeof(ScanSlot)));
 }
 
 void
 InFlightShmemInit(void)
 {
 	bool		found;
+	char	   *mem = (char *) CACHELINEALIGN(ShmemInitStruct("inplace index scans",
+															 InFlightShmemSize(), &found));
 
-	slots = (ScanSlot *) CACHELINEALIGN(ShmemInitStruct("inplace index scans",
-														InFlightShmemSize(), &found));
+	held_up = (pg_atomic_uint64 *) mem;
+	slots = (ScanSlot *) (mem + PG_CACHE_LINE_SIZE);
 	if (found)
 		return;
+	pg_atomic_init_u64(held_up, 0);
 	for (int i = 0; i < MaxBackends; i++)
 	{
 		pg_atomic_init_u64(&slots[i].slot.indexes, 0);
-		pg_atomic_init_u64(&slots[i].slot.parallel_since, 0);
-		pg_atomic_init_u32(&slots[i].slot.parallel, 0);
+		for (int bit = 0; bit < INDEX_BITS; bit++)
+		{
+			pg_atomic_init_u64(&slots[i].slot.parallel_since[bit], 0);
+			pg_atomic_init_u32(&slots[i].slot.parallel[bit], 0);
+		}
 	}
 }
 
@@ -102,13 +125,38 @@ my_slot(void)
 }
 
 static void
-lead_parallel(bool begins)
+lead_parallel(int bit, bool begins)
 {
-	pg_atomic_uint32 *parallel = &my_slot()->slot.parallel;
+	pg_atomic_uint32 *parallel = &my_slot()->slot.parallel[bit];
 
 	Assert((pg_atomic_read_u32(parallel) % 2 == 0) == begins);
 	pg_atomic_write_u32(parallel, pg_atomic_read_u32(parallel) + 1);
 	pg_memory_barrier();
+}
+
+static void
+forget_parallel(void)
+{
+	parallel_begins = false;
+	for (int bit = 0; nparallel_any > 0 && bit < INDEX_BITS; bit++)
+		if (nparallel[bit] > 0)
+		{
+			lead_parallel(bit, false);
+			nparallel_any -= nparallel[bit];
+			nparallel[bit] = 0;
+		}
+}
+
+/* replay is not to wait for what has failed in a subtransaction */
+static void
+forget_scans_of_sub(SubXactEvent event, SubTransactionId sub,
+					SubTransactionId parent, void *arg)
+{
+	if (event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	parallel_begins = false;
+	if (nparallel_any > 0 && GetCurrentTransactionNestLevel() <= parallel_level)
+		forget_parallel();
 }
 
 /* the end of a transaction is the end of its scans, however they ended */
@@ -131,9 +179,7 @@ forget_scans(XactEvent event, void *arg)
 	memset(nscans, 0, sizeof(nscans));
 	pg_atomic_write_u64(&my_slot()->slot.indexes, 0);
 	any_scan = false;
-	if (nparallel > 0)
-		lead_parallel(false);
-	nparallel = 0;
+	forget_parallel();
 }
 
 static void
@@ -142,7 +188,10 @@ first_scan(void)
 	static bool registered = false;
 
 	if (!registered)
+	{
 		RegisterXactCallback(forget_scans, NULL);
+		RegisterSubXactCallback(forget_scans_of_sub, NULL);
+	}
 	registered = true;
 	any_scan = true;
 }
@@ -162,6 +211,31 @@ clear_bit(ScanSlot *s, int bit)
 						pg_atomic_read_u64(&s->slot.indexes) & ~(UINT64CONST(1) << bit));
 }
 
+static void
+begin_parallel(int bit)
+{
+	parallel_begins = false;
+	if (nparallel[bit] == 0)
+	{
+		/* either replay sees that we lead one, or we that it is held up */
+		lead_parallel(bit, true);
+		while (pg_atomic_read_u64(held_up) & (UINT64CONST(1) << bit))
+		{
+			lead_parallel(bit, false);
+			CHECK_FOR_INTERRUPTS();
+			pgstat_report_wait_start(PG_WAIT_EXTENSION);
+			pg_usleep(HELD_UP_USEC);
+			pgstat_report_wait_end();
+			lead_parallel(bit, true);
+		}
+		pg_atomic_write_u64(&my_slot()->slot.parallel_since[bit], standby_merges());
+		pg_memory_barrier();
+	}
+	nparallel[bit]++;
+	if (nparallel_any++ == 0)
+		parallel_level = GetCurrentTransactionNestLevel();
+}
+
 void
 in_flight_begin(Relation index)
 {
@@ -169,6 +243,8 @@ in_flight_begin(Relation index)
 
 	if (!any_scan)
 		first_scan();
+	if (parallel_begins)
+		begin_parallel(bit);
 	if (nscans[bit]++ == 0)
 		set_bit(my_slot(), bit);
 }
@@ -184,23 +260,25 @@ in_flight_end(Relation index)
 	clear_bit(my_slot(), bit);
 }
 
-/* this process leads a parallel scan, which nobody has begun to read yet */
+/* the scan that this process is about to begin is a parallel one, which it leads */
 void
 in_flight_begin_parallel(void)
 {
 	if (!any_scan)
 		first_scan();
-	if (nparallel++ > 0)
-		return;
-	pg_atomic_write_u64(&my_slot()->slot.parallel_since, standby_merges());
-	lead_parallel(true);
+	parallel_begins = true;
 }
 
 void
-in_flight_end_parallel(void)
+in_flight_end_parallel(Relation index)
 {
-	if (nparallel > 0 && --nparallel == 0)
-		lead_parallel(false);
+	int			bit = index_bit(RelLocator(index));
+
+	if (nparallel[bit] == 0)
+		return;
+	nparallel_any--;
+	if (--nparallel[bit] == 0)
+		lead_parallel(bit, false);
 }
 
 /* is the index, or one that shares its bit, being scanned by anybody? */
@@ -218,29 +296,44 @@ in_flight_any(RelFileLocator index)
 
 /* the number of merges before the parallel scans of this process's leader */
 uint64
-in_flight_parallel_since(void)
+in_flight_parallel_since(RelFileLocator index)
 {
 	PGPROC	   *leader = MyProc->lockGroupLeader ? MyProc->lockGroupLeader : MyProc;
 
-	return pg_atomic_read_u64(&slots[leader - ProcGlobal->allProcs].slot.parallel_since);
+	return pg_atomic_read_u64(&slots[leader - ProcGlobal->allProcs].slot.parallel_since[index_bit(index)]);
 }
 
 /*
- * The number of the first process from "first" on that leads a parallel scan,
- * and one of the index or of one that shares its bit; MaxBackends if there is none.
- * "which" is for in_flight_parallel_same().
+ * By replay: who wants to begin a parallel scan of the index waits, unless the process
+ * leads one already.
+ */
+void
+in_flight_hold_parallel(RelFileLocator index)
+{
+	pg_atomic_fetch_or_u64(held_up, UINT64CONST(1) << index_bit(index));
+}
+
+void
+in_flight_let_parallel(RelFileLocator index)
+{
+	pg_atomic_fetch_and_u64(held_up, ~(UINT64CONST(1) << index_bit(index)));
+}
+
+/*
+ * The number of the first process from "first" on that leads a parallel scan of the
+ * index or of one that shares its bit; MaxBackends if there is none.  "which"
+ * is for in_flight_parallel_same().
  */
 int
 in_flight_parallel(RelFileLocator index, int first, uint32 *which)
 {
-	uint64		bit = UINT64CONST(1) << index_bit(index);
+	int			bit = index_bit(index);
 
 	pg_memory_barrier();
 	for (int i = first; i < MaxBackends; i++)
 	{
-		*which = pg_atomic_read_u32(&slots[i].slot.parallel);
-		if (*which % 2 == 1 &&
-			(pg_atomic_read_u64(&slots[i].slot.indexes) & bit) != 0)
+		*which = pg_atomic_read_u32(&slots[i].slot.parallel[bit]);
+		if (*which % 2 == 1)
 			return i;
 	}
 	return MaxBackends;
@@ -250,8 +343,5 @@ in_flight_parallel(RelFileLocator index, int first, uint32 *which)
 bool
 in_flight_parallel_same(RelFileLocator index, int process, uint32 which)
 {
-	uint64		bit = UINT64CONST(1) << index_bit(index);
-
-	return pg_atomic_read_u32(&slots[process].slot.parallel) == which &&
-		(pg_atomic_read_u64(&slots[process].slot.indexes) & bit) != 0;
+	return pg_atomic_read_u32(&slots[process].slot.parallel[index_bit(index)]) == which;
 }

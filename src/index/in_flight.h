@@ -18,10 +18,12 @@ extern void InFlightShmemInit(void);
 extern void in_flight_begin(Relation index);
 extern void in_flight_end(Relation index);
 extern void in_flight_begin_parallel(void);
-extern void in_flight_end_parallel(void);
+extern void in_flight_end_parallel(Relation index);
 extern bool in_flight_any(RelFileLocator index);
 
-extern uint64 in_flight_parallel_since(void);
+extern uint64 in_flight_parallel_since(RelFileLocator index);
+extern void in_flight_hold_parallel(RelFileLocator index);
+extern void in_flight_let_parallel(RelFileLocator index);
 extern int	in_flight_parallel(RelFileLocator index, int first, uint32 *which);
 extern bool in_flight_parallel_same(RelFileLocator index, int process, uint32 which);
 

@@ -16,17 +16,20 @@
  * To the left
  *	  A scan may miss entries.  Replay notes for both pages, while it has them
  *	  locked, the how manieth merge it was.  A scan notes the number of merges before
- *	  it reads a page; when it has left the page, it looks whether that has been merged
- *	  since, and, if it may have gone over several pages, whether any of the
- *	  index has been.  If so it begins anew and passes over what is not before the entry
- *	  that it was on.
+ *	  it reads a page.  If the next page that it reads is the one before that, what
+ *	  has moved away from between the two has come to the page, or gone over it,
+ *	  so that looks whether it has been merged since.  If it is another (the page
+ *	  may have been deleted), any merge in the index since then counts.  If there was
+ *	  one it begins anew and passes over what is not before the entry that it
+ *	  was on.
  *
  * Parallel scans
  *	  Processes take pages in turns, and do not know what the others have read.  Replay
  *	  waits for those that have begun before it merges pages of the index, as
- *	  long as max_standby_streaming_delay or max_standby_archive_delay lets it.  After
- *	  that they are cancelled, as queries are in other conflicts, where there
- *	  has been a merge in the index since they began.
+ *	  long as max_standby_streaming_delay or max_standby_archive_delay lets it; those that
+ *	  are about to begin wait for replay.  After that time they are cancelled, as
+ *	  queries are in other conflicts, where there has been a merge in the index since
+ *	  they began.
  *
  * What else is cancelled: a scan to the left that would have to begin anew but has a
  * marked place (as the inner side of a merge join), or has found something by
@@ -146,8 +149,8 @@ waited_enough(void)
 }
 
 /*
- * No page is locked.  Parallel scans that begin while it waits are not waited for, or
- * it might never end.
+ * Before pages of the index are merged; none is locked.  Until standby_note_merge()
+ * no parallel scan begins.
  */
 void
 standby_wait_for_scans(RelFileLocator index)
@@ -156,6 +159,7 @@ standby_wait_for_scans(RelFileLocator index)
 
 	if (!InHotStandby)
 		return;
+	in_flight_hold_parallel(index);
 	for (int process = in_flight_parallel(index, 0, &which); process < MaxBackends;
 		 process = in_flight_parallel(index, process + 1, &which))
 	{
@@ -183,6 +187,7 @@ standby_note_merge(RelFileLocator index, BlockNumber from, BlockNumber to)
 	pg_atomic_write_u64(merge_of_page(index, from), merge);
 	pg_atomic_write_u64(merge_of_page(index, to), merge);
 	pg_atomic_write_u64(merge_of_index(index), merge);
+	in_flight_let_parallel(index);
 }
 
 /* ---------------- the place of a scan ---------------- */
@@ -315,7 +320,7 @@ take_step(StandbyScan *ss, IndexScanDesc scan, ScanDirection dir, bool *missed)
 	bool		leaves = leaves_page(so, dir);
 	uint64		count;
 	bool		found;
-	bool		neighbour;
+	bool		adjacent;
 
 	*missed = false;
 	if (!leaves)
@@ -327,11 +332,18 @@ take_step(StandbyScan *ss, IndexScanDesc scan, ScanDirection dir, bool *missed)
 	ss->block = BTScanPosIsValid(so->currPos) ? so->currPos.currPage : InvalidBlockNumber;
 	ss->count = count;
 
-	/* from one page to the next: then what matters has happened to the first */
-	neighbour = ss->block != InvalidBlockNumber && left != InvalidBlockNumber &&
-		so->currPos.nextPage == left && so->numArrayKeys == 0;
-	*missed = (left != InvalidBlockNumber && page_merged_since(index, left, left_count)) ||
-		(!neighbour && index_merged_since(index, count));
+	/*
+	 * Where the new page is the one before, what has moved away from between them is on
+	 * the old one, or has passed it.  A search by several keys may have
+	 * been elsewhere meanwhile.
+	 */
+	adjacent = ss->block != InvalidBlockNumber && left != InvalidBlockNumber &&
+		so->currPos.nextPage == left;
+	if (left != InvalidBlockNumber)
+		*missed = adjacent ? page_merged_since(index, left, left_count) :
+			index_merged_since(index, left_count);
+	if (!adjacent || so->numArrayKeys != 0)
+		*missed |= index_merged_since(index, count);
 	return found;
 }
 
@@ -396,8 +408,9 @@ next_entry(StandbyScan *ss, IndexScanDesc scan, ScanDirection dir)
 
 	if (scan->parallel_scan)
 	{
-		if (leaves &&
-			index_merged_since(RelLocator(scan->indexRelation), in_flight_parallel_since()))
+		RelFileLocator index = RelLocator(scan->indexRelation);
+
+		if (leaves && index_merged_since(index, in_flight_parallel_since(index)))
 			cancel_scan(scan->indexRelation);
 	}
 	else if (ScanDirectionIsForward(dir))
@@ -421,6 +434,11 @@ standby_scan_next(StandbyScan *ss, IndexScanDesc scan, ScanDirection dir)
 		found = next_entry(ss, scan, dir);
 	while (found && ss->anew && ScanDirectionIsBackward(dir) &&
 		   compare_with_last(ss, scan) >= 0);
+
+	/* a cursor that goes back beyond the place will read those again */
+	if (found && ss->anew && ScanDirectionIsForward(dir) &&
+		compare_with_last(ss, scan) >= 0)
+		ss->anew = false;
 	return found;
 }
 

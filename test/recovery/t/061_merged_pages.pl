@@ -53,9 +53,9 @@ sub make_sparse
 # Returns how many pages were merged.
 sub vacuum
 {
-	my ($rc, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug2; VACUUM (INDEX_CLEANUP on, PARALLEL 0) t");
+	my ($rc, $out, $err) = $node->psql('postgres', "VACUUM (VERBOSE, INDEX_CLEANUP on, PARALLEL 0) t");
 	is($rc, 0, 'VACUUM') or diag $err;
-	my $n = $err =~ /index "t_at": merged (\d+) pages/ ? $1 : 0;
+	my $n = $err =~ /index "t_at": (\d+) pages merged/ ? $1 : 0;
 	note "$n pages merged";
 	return $n;
 }
@@ -151,8 +151,8 @@ $s->query_safe($_) foreach (split(/; /, $by_index), 'BEGIN', 'DECLARE c CURSOR F
 my $old = psql_session($node);
 $old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
 $node->safe_psql('postgres', 'INSERT INTO u SELECT 100000 + i, 40900 + i * 20 + 5 FROM generate_series(1, 120) i');
-my ($rc, undef, $said) = $node->psql('postgres', "SET client_min_messages = debug2; VACUUM (INDEX_CLEANUP on, PARALLEL 0) u");
-like($said, qr/index "u_at": merged [1-4] pages/, 'what has been split off is merged');
+my ($rc, undef, $said) = $node->psql('postgres', "VACUUM (VERBOSE, INDEX_CLEANUP on, PARALLEL 0) u");
+like($said, qr/index "u_at": [1-4] pages merged/, 'what has been split off is merged');
 $node->wait_for_catchup($standby);
 is(fetch_rest({ session => $s, name => 'split and merged' }), $rows - $before, 'split and merged: all rows');
 $_->quit foreach $s, $old;
@@ -193,6 +193,92 @@ is("$out$err", "$rows\n", 'the parallel scan is not cancelled');
 $node->wait_for_catchup($standby);
 check_clean($standby, 'after a parallel scan that was waited for');
 
+# One that is about to begin while replay waits for another waits, too; and nobody waits
+# for what has failed in a subtransaction.
+make_sparse();
+my @scans = map { { text => '', out => '', err => '' } } 1 .. 2;
+my $start = sub {
+	my ($i, $every) = @_;
+	my $s = $scans[$i];
+	$s->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $standby->connstr('postgres'), '-c', "$parallel SELECT count(*) FROM t WHERE at > 0 AND (id % $every > 0 OR slow(id)) /* $i */" ],
+		'<', \$s->{text}, '>', \$s->{out}, '2>', \$s->{err}, IPC::Run::timer(180));
+};
+$start->(0, 15);
+ok(defined poll_value($standby, q{SELECT count(*) > 1 FROM pg_stat_activity WHERE query LIKE '%/* 0 */' AND wait_event = 'PgSleep'}, 60), 'the first scan runs');
+cmp_ok(vacuum(), '>', 20, 'pages are merged');
+ok(defined poll_value($standby, q{SELECT wait_event = 'RecoveryConflictSnapshot' FROM pg_stat_activity WHERE backend_type = 'startup'}, 60), 'replay waits for it');
+$start->(1, 100);
+$_->{run}->finish foreach @scans;
+is($_->{out} . $_->{err}, "$rows\n", 'none of two is cancelled') foreach @scans;
+$node->wait_for_catchup($standby);
+make_sparse();
+my $failed = psql_session($standby);
+$failed->query($_) foreach (split(/; */, $parallel =~ s/\n//gr), 'BEGIN', 'SAVEPOINT a', 'SELECT count(*) FROM t WHERE at > 0 AND 1 / (id - 777) < 5', 'ROLLBACK TO a', 'RELEASE a');
+like($failed->{stderr}, qr/division by zero/, 'a parallel query fails in a subtransaction');
+cmp_ok(vacuum(), '>', 20, 'pages are merged');
+$node->wait_for_catchup($standby);
+is($failed->query('SELECT 1'), '1', 'replay does not wait for it');
+$failed->quit;
+
+# ---- to the left, from a page that has been deleted, and back and forth over a place
+
+# (every third page is sparse, page 12 is full; the lower half of that is split off, and
+# emptied, and the sparse page before it merged with the other half)
+my $lo = 12 * 406;
+$node->safe_psql('postgres', qq{
+	CREATE TABLE w (id int PRIMARY KEY, at int);
+	INSERT INTO w SELECT i, i * 10 FROM generate_series(1, $rows) i;
+	CREATE INDEX w_at ON w USING inplace_btree (at) WITH (fillfactor = 100);
+	SET inplace.merge_index_pages = off;
+	UPDATE w SET at = at + 10000000 WHERE (id / 406) % 3 = 2 AND id % 8 <> 0;
+	VACUUM w;
+	DELETE FROM w WHERE id >= $lo AND id < $lo + 260;});
+$node->wait_for_catchup($standby);
+$s = psql_session($standby);
+$s->query_safe($_) foreach (split(/; /, $by_index), 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+my @order = split /\n/, $s->query_safe('SELECT id FROM w WHERE at > 0 ORDER BY at DESC');
+my ($pos) = grep { $order[$_] == $lo + 330 } 0 .. $#order;
+$s->query_safe($_) foreach ('DECLARE c CURSOR FOR SELECT id FROM w WHERE at > 0 ORDER BY at DESC', 'MOVE ' . ($pos + 1) . ' FROM c');
+$node->safe_psql('postgres', "INSERT INTO w SELECT 100000 + i, ($lo + 300 + i) * 10 + 5 FROM generate_series(1, 60) i");
+($rc, undef, $said) = $node->psql('postgres', 'VACUUM (VERBOSE, INDEX_CLEANUP on, PARALLEL 0) w');
+like($said, qr/index "w_at": [0-9]+ pages merged/, 'pages are merged');
+$node->wait_for_catchup($standby);
+is($s->query('FETCH ALL FROM c'), join("\n", @order[ $pos + 1 .. $#order ]), 'to the left from a deleted page: all rows') or diag $s->{stderr};
+$s->quit;
+
+make_sparse();
+$s = psql_session($standby);
+$s->query_safe($_) foreach (split(/; /, $by_index), 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+@order = split /\n/, $s->query_safe('SELECT id FROM t WHERE at > 0 ORDER BY at DESC');
+$pos = int($rows * 7 / 8);
+$s->query_safe($_) foreach ('DECLARE c SCROLL CURSOR FOR SELECT id FROM t WHERE at > 0 ORDER BY at DESC', "MOVE $pos FROM c");
+cmp_ok(vacuum(), '>', 20, 'pages are merged');
+$node->wait_for_catchup($standby);
+# "pos" rows are before the place; whether the cursor stands on the last of them or
+# beyond all makes no difference to what comes next
+srand(seed());
+my $wrong = 0;
+foreach my $step (1 .. 400)
+{
+	my $k = 1 + int(rand 150);
+	if (rand() < 0.55)
+	{
+		my $last = $pos + $k > @order ? $#order : $pos + $k - 1;
+		my $want = join("\n", @order[ $pos .. $last ]);
+		$wrong++ if $s->query("FETCH FORWARD $k FROM c") ne $want;
+		$pos = $pos + $k > @order ? @order + 1 : $pos + $k;
+	}
+	else
+	{
+		my $first = $pos - 1 - $k < 0 ? 0 : $pos - 1 - $k;
+		my $want = $pos < 2 ? '' : join("\n", reverse @order[ $first .. $pos - 2 ]);
+		$wrong++ if $s->query("FETCH BACKWARD $k FROM c") ne $want;
+		$pos = $pos - $k < 0 ? 0 : $pos - $k;
+	}
+}
+is($wrong, 0, 'a cursor back and forth over merged pages: the same rows in the same order') or diag $s->{stderr};
+$s->quit;
+
 # ---- equal keys, posting lists, a merge join
 
 $node->safe_psql('postgres', qq{
@@ -223,8 +309,8 @@ $join->query_safe($_) foreach (split(/; /, $by_index), 'SET enable_hashjoin = of
 	'DECLARE c CURSOR FOR SELECT a.id || $$ $$ || b.id FROM d a JOIN d b ON a.k = b.k WHERE a.id % 7 = 0', 'MOVE 3000 FROM c');
 like($join->query("EXPLAIN (COSTS off) SELECT a.id || ' ' || b.id FROM d a JOIN d b ON a.k = b.k WHERE a.id % 7 = 0"), qr/^Merge Join.*\n.*\n *-> +Index Scan.*\n.*\n *-> +Index Scan/, 'a merge join of index scans');
 push @cursors, { session => $join, left => $joined - 3000, name => 'merge join' };
-($rc, undef, $said) = $node->psql('postgres', "SET client_min_messages = debug2; VACUUM (INDEX_CLEANUP on, PARALLEL 0) d");
-like($said, qr/index "d_k": merged [0-9]{1,} pages/, 'pages of equal keys are merged');
+($rc, undef, $said) = $node->psql('postgres', "VACUUM (VERBOSE, INDEX_CLEANUP on, PARALLEL 0) d");
+like($said, qr/index "d_k": [0-9]+ pages merged/, 'pages of equal keys are merged');
 $node->wait_for_catchup($standby);
 foreach my $c (@cursors)
 {
