@@ -269,9 +269,9 @@ inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
 
 /* did the transaction of the version abort? */
 static bool
-version_aborted(InplaceTupleHeader tup)
+version_aborted(Relation table, InplaceTupleHeader tup)
 {
-	return inplace_xid_status(tup, InvalidBuffer) == XID_ABORTED;
+	return inplace_xid_status(table, tup, InvalidBuffer) == XID_ABORTED;
 }
 
 static bool
@@ -281,7 +281,7 @@ any_version_matches(ChainWalk *walk, Relation table, Relation index,
 {
 	for (;;)
 	{
-		if (version_aborted(walk->tuple))
+		if (version_aborted(table, walk->tuple))
 		{
 			/* nobody's; but an older one may be */
 			if (!inplace_walk_back(walk, InvalidTransactionId))

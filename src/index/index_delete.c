@@ -313,7 +313,7 @@ check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
 	if (!(tup->t_infomask & (IP_DELETED | IP_FRESH | IP_SPECULATIVE)))
 		return known;
 
-	switch (inplace_row_state(tup, buffer, InvalidTransactionId, vistest,
+	switch (inplace_row_state(rel, tup, buffer, InvalidTransactionId, vistest,
 							  &all_visible))
 	{
 		case ROW_DEAD:

@@ -101,7 +101,8 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		ours = false;
-		switch (inplace_row_state(tup, buffer, oldest_xmin, NULL, &all_visible))
+		switch (inplace_row_state(rel, tup, buffer, oldest_xmin, NULL,
+								  &all_visible))
 		{
 			case ROW_LIVE:
 				scan->vis[n++] = off;

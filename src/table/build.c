@@ -248,7 +248,7 @@ restart:
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		xid = tup->t_xid;
 
-		switch (inplace_row_state(tup, buffer, bs->oldest_xmin, NULL,
+		switch (inplace_row_state(bs->table, tup, buffer, bs->oldest_xmin, NULL,
 								  &all_visible))
 		{
 			case ROW_DEAD:

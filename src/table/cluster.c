@@ -369,7 +369,7 @@ restart:
 		bool		all_visible;
 
 		if (ItemIdIsNormal(PageGetItemId(page, off)) &&
-			inplace_row_state(PageGetTupleAt(page, off), buffer,
+			inplace_row_state(cs->old, PageGetTupleAt(page, off), buffer,
 							  cs->oldest_xmin, NULL,
 							  &all_visible) == ROW_ABORTED_CHANGE)
 		{
@@ -446,7 +446,7 @@ copy_row(CopyState *cs, BlockNumber blk, OffsetNumber off)
 	len = RowLength(tup, lp);
 
 	/* states are looked up on the copy: no hint can be set */
-	state = inplace_row_state(tup, InvalidBuffer, cs->oldest_xmin, NULL,
+	state = inplace_row_state(cs->old, tup, InvalidBuffer, cs->oldest_xmin, NULL,
 							  &all_visible);
 	switch (state)
 	{

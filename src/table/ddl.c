@@ -91,7 +91,7 @@ restore_all(Relation rel)
 				bool		all_visible;
 
 				if (ItemIdIsNormal(PageGetItemId(page, off)) &&
-					inplace_row_state(PageGetTupleAt(page, off), buffer,
+					inplace_row_state(rel, PageGetTupleAt(page, off), buffer,
 									  InvalidTransactionId, NULL,
 									  &all_visible) == ROW_ABORTED_CHANGE)
 					found = true;

@@ -54,7 +54,7 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 		if (off > PageGetMaxOffsetNumber(page) ||
 			!ItemIdIsNormal(PageGetItemId(page, off)))
 			return false;
-		if (inplace_xid_status(PageGetTupleAt(page, off), buffer) != XID_ABORTED)
+		if (inplace_xid_status(rel, PageGetTupleAt(page, off), buffer) != XID_ABORTED)
 			return true;
 		InplaceRestoreRow(rel, buffer, off);
 	}

@@ -56,7 +56,7 @@ inplace_scratch_version(void)
  * version is not visible, an older one may be.
  */
 int
-inplace_settle_visible(InplaceTupleHeader tup, Buffer buffer,
+inplace_settle_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 					   Snapshot snapshot)
 {
 	if ((tup->t_infomask & (IP_FRESH | IP_LOCK_BITS | IP_DELETED)) == IP_FRESH &&
@@ -67,7 +67,7 @@ inplace_settle_visible(InplaceTupleHeader tup, Buffer buffer,
 		XidInMVCCSnapshot(tup->t_xid, snapshot))
 		return -1;
 
-	switch (inplace_xid_status(tup, buffer))
+	switch (inplace_xid_status(rel, tup, buffer))
 	{
 		case XID_COMMITTED:
 			return (tup->t_infomask & IP_DELETED) ? 0 : 1;
@@ -96,7 +96,7 @@ inplace_restore_page(Relation rel, Buffer buffer, bool must)
 
 		if (!ItemIdIsNormal(PageGetItemId(page, off)))
 			continue;
-		if (inplace_row_state(PageGetTupleAt(page, off), buffer,
+		if (inplace_row_state(rel, PageGetTupleAt(page, off), buffer,
 							  InvalidTransactionId, NULL,
 							  &all_visible) != ROW_ABORTED_CHANGE)
 			continue;
@@ -232,7 +232,7 @@ fetch_visible(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 
 	if (SnapshotIsPlainMVCC(snapshot))
 	{
-		int			r = RowVisible(tup, buffer, snapshot);
+		int			r = RowVisible(rel, tup, buffer, snapshot);
 
 		if (likely(r == 1))
 		{
@@ -335,7 +335,7 @@ dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
 	inplace_walk_begin(walk, rel, blk, off, tup, len);
 	for (;;)
 	{
-		XidStatus	status = inplace_xid_status(walk->tuple, InvalidBuffer);
+		XidStatus	status = inplace_xid_status(rel, walk->tuple, InvalidBuffer);
 
 		if (status != XID_ABORTED &&
 			(fetch->itup != NULL ?
@@ -397,8 +397,8 @@ uint64		inplace_rows_put = 0;
  * the row that the entry is of, for the entry may be newer than what we remember.
  */
 static inline bool
-row_is_gone(Buffer buffer, Page page, int off, Snapshot snapshot,
-			GlobalVisState *vistest)
+row_is_gone(Relation rel, Buffer buffer, Page page, int off,
+			Snapshot snapshot, GlobalVisState *vistest)
 {
 	ItemId		lp = PageGetItemId(page, off);
 	InplaceTupleHeader tup;
@@ -408,7 +408,7 @@ row_is_gone(Buffer buffer, Page page, int off, Snapshot snapshot,
 		ItemIdGetOffset(lp) + ItemIdGetLength(lp) > BLCKSZ)
 		return false;
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
-	if (RowVisible(tup, buffer, snapshot) != 0)
+	if (RowVisible(rel, tup, buffer, snapshot) != 0)
 		return false;
 	if (tup->t_infomask & (IP_ABORTED | IP_FROZEN))
 		return false;			/* an insert, a deletion: dead */
@@ -434,13 +434,13 @@ note_gone_rows(InplaceIndexFetchData *fetch, Page page, OffsetNumber off,
 
 	if (!SnapshotIsPlainMVCC(snapshot) ||
 		CheckForSerializableConflictOutNeeded(rel, snapshot) ||
-		!row_is_gone(fetch->cbuf, page, off, snapshot, vistest))
+		!row_is_gone(rel, fetch->cbuf, page, off, snapshot, vistest))
 		return;
 	while (first > FirstOffsetNumber &&
-		   row_is_gone(fetch->cbuf, page, first - 1, snapshot, vistest))
+		   row_is_gone(rel, fetch->cbuf, page, first - 1, snapshot, vistest))
 		first--;
 	while (last < maxoff &&
-		   row_is_gone(fetch->cbuf, page, last + 1, snapshot, vistest))
+		   row_is_gone(rel, fetch->cbuf, page, last + 1, snapshot, vistest))
 		last++;
 	fetch->gone_snapshot = snapshot;
 	fetch->gone_curcid = snapshot->curcid;
@@ -530,7 +530,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 			bool		all_visible;
 			RowState	state;
 
-			state = inplace_row_state((InplaceTupleHeader) PageGetItem(page, lp),
+			state = inplace_row_state(rel, (InplaceTupleHeader) PageGetItem(page, lp),
 									  fetch->cbuf, InvalidTransactionId,
 									  GlobalVisTestFor(rel), &all_visible);
 			dead = (state == ROW_DEAD || state == ROW_ABORTED_INSERT);
@@ -803,7 +803,7 @@ inplace_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
 		mover = tup->t_xid;
 		if ((tup->t_infomask & IP_MOVED) &&
 			!(tup->t_infomask & IP_MOVED_PARTITION) &&
-			inplace_xid_status(tup, buffer) != XID_ABORTED)
+			inplace_xid_status(rel, tup, buffer) != XID_ABORTED)
 		{
 			ItemPointerData from = cur;
 

@@ -150,7 +150,7 @@ somebody_is_changing(RowLocking *rl)
 		/* (whether it is a new row does not show if it is locked) */
 		if (!(tup->t_infomask & (IP_FRESH | IP_SPECULATIVE)) &&
 			!HdrIsLocked(tup) &&
-			inplace_xid_status(tup, rl->buffer) == XID_IN_PROGRESS)
+			inplace_xid_status(rl->rel, tup, rl->buffer) == XID_IN_PROGRESS)
 		{
 			memset(&rl->rc, 0, sizeof(rl->rc));
 			rl->rc.status = XID_IN_PROGRESS;

@@ -33,9 +33,9 @@
 
 /* is this the version meant?  (Locks are for committed ones.) */
 static bool
-is_version_meant(const RowTarget *target, InplaceTupleHeader hdr)
+is_version_meant(Relation rel, const RowTarget *target, InplaceTupleHeader hdr)
 {
-	XidStatus	status = inplace_xid_status(hdr, InvalidBuffer);
+	XidStatus	status = inplace_xid_status(rel, hdr, InvalidBuffer);
 
 	return status == XID_COMMITTED &&
 		inplace_is_target(target, hdr, status, InvalidCommandId);
@@ -60,7 +60,7 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 
 		if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
 			return false;
-		if (is_version_meant(target, &hdr))
+		if (is_version_meant(rel, target, &hdr))
 			return (newer.t_infomask & IP_MOVED_PARTITION) == 0 &&
 				inplace_change_mode(&newer) != LockTupleExclusive;
 	}
@@ -137,7 +137,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 	for (;;)
 	{
 		InplaceTupleHeaderData newer = hdr;
-		XidStatus	status = inplace_xid_status(&newer, InvalidBuffer);
+		XidStatus	status = inplace_xid_status(rel, &newer, InvalidBuffer);
 		bool		first = !inplace_version_before(rel, tid, &hdr, true, &guard,
 													&rec);
 
@@ -145,7 +145,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 			return CHAIN_FREE;
 		if (target != NULL && first)
 			return CHAIN_GONE;	/* long replaced */
-		if (target != NULL && is_version_meant(target, &hdr))
+		if (target != NULL && is_version_meant(rel, target, &hdr))
 			break;
 		any_here = true;
 		if (first)
@@ -249,7 +249,7 @@ inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
 		{
 			tup = PageGetTupleAt(page, off);
 			memset(&rc, 0, sizeof(rc));
-			rc.status = inplace_xid_status(tup, buffer);
+			rc.status = inplace_xid_status(rel, tup, buffer);
 			if (rc.status == XID_IN_PROGRESS || rc.status == XID_COMMITTED)
 			{
 				TransactionId locker;

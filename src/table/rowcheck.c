@@ -392,7 +392,7 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 
 	for (;;)
 	{
-		XidStatus	status = inplace_xid_status(&hdr, InvalidBuffer);
+		XidStatus	status = inplace_xid_status(rel, &hdr, InvalidBuffer);
 
 		if (hdr.t_infomask & (IP_KEYS_UPDATED | IP_MOVED_PARTITION) ||
 			((hdr.t_infomask & IP_DELETED) && !(hdr.t_infomask & IP_MOVED)))
@@ -402,7 +402,7 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 									status == XID_COMMITTED, &guard, &rec))
 			return false;
 
-		status = inplace_xid_status(&hdr, InvalidBuffer);
+		status = inplace_xid_status(rel, &hdr, InvalidBuffer);
 		if (status == XID_COMMITTED &&
 			inplace_is_target(target, &hdr, status, InvalidCommandId))
 		{
@@ -427,7 +427,7 @@ inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 
 		if (!inplace_version_before(rel, &target->tid, hdr, true, &guard, &rec))
 			return InvalidTransactionId;
-		status = inplace_xid_status(hdr, InvalidBuffer);
+		status = inplace_xid_status(rel, hdr, InvalidBuffer);
 		if (status == XID_COMMITTED &&
 			inplace_is_target(target, hdr, status, InvalidCommandId))
 			return rec.replaced.xid;
@@ -466,7 +466,7 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		hdr = rec.old;
 		if (rec.hdr.ur_type == UNDO_LOCK)
 			continue;
-		status = inplace_xid_status(&hdr, InvalidBuffer);
+		status = inplace_xid_status(rel, &hdr, InvalidBuffer);
 		if (status == XID_COMMITTED)
 		{
 			inplace_queue_for(rc, &hdr);
@@ -498,7 +498,7 @@ updated_before_delete(Relation rel, InplaceTupleHeader tup,
 	if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
 		return false;
 	return !inplace_is_target(target, &hdr,
-							  inplace_xid_status(&hdr, InvalidBuffer),
+							  inplace_xid_status(rel, &hdr, InvalidBuffer),
 							  InvalidCommandId) &&
 		!(mode == LockTupleKeyShare &&
 		  target_below_nonkey_changes(rel, &hdr, target, &replacer));
@@ -532,7 +532,7 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 
 		if (!inplace_version_before(rel, &target->tid, &hdr, false, &guard, &rec))
 			return cid;
-		status = inplace_xid_status(&hdr, InvalidBuffer);
+		status = inplace_xid_status(rel, &hdr, InvalidBuffer);
 		if (status != XID_CURRENT)
 			return status == XID_COMMITTED &&
 				!inplace_is_target(target, &hdr, status, InvalidCommandId) ? newest : cid;
@@ -564,7 +564,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	rc->own_lock = false;
 	rc->retry = false;
 	rc->cid = InvalidCommandId;
-	rc->status = inplace_xid_status(tup, buffer);
+	rc->status = inplace_xid_status(rel, tup, buffer);
 	if (rc->status == XID_ABORTED)
 	{
 		/* ended since the page was locked: the row has to be restored first */

@@ -310,8 +310,8 @@ list_all_visible(InplaceScanDesc scan)
  * that.
  */
 static pg_attribute_always_inline int
-row_visible(InplaceTupleHeader tup, Buffer buffer, Snapshot snapshot,
-			TransactionId *settled_xid, bool *hints)
+row_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
+			Snapshot snapshot, TransactionId *settled_xid, bool *hints)
 {
 	uint16		mask = tup->t_infomask;
 	int			r;
@@ -328,7 +328,7 @@ row_visible(InplaceTupleHeader tup, Buffer buffer, Snapshot snapshot,
 			return (mask & IP_DELETED) ? 0 : 1;
 	}
 
-	r = RowVisible(tup, buffer, snapshot);
+	r = RowVisible(rel, tup, buffer, snapshot);
 	if ((tup->t_infomask & (IP_COMMITTED | IP_FROZEN)) == IP_COMMITTED &&
 		(r == 1 ||
 		 (r == 0 && (tup->t_infomask & IP_DELETED) && HdrHasUndo(tup))))
@@ -410,7 +410,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 
 		if (!all_visible)
 		{
-			int			r = row_visible(tup, buffer, snapshot, &settled_xid,
+			int			r = row_visible(rel, tup, buffer, snapshot, &settled_xid,
 										&hints);
 
 			if (r == 0 && likely(!check_conflicts))

@@ -131,17 +131,18 @@ RowFillInfo(InplaceTupleHeader tup, RowVersionInfo *vi)
  * t_xid is not known yet, finds it out and leaves a hint.  The page must be
  * at least share-locked.  Same results.
  */
-extern int	inplace_settle_visible(InplaceTupleHeader tup, Buffer buffer,
-								   Snapshot snapshot);
+extern int	inplace_settle_visible(Relation rel, InplaceTupleHeader tup,
+								   Buffer buffer, Snapshot snapshot);
 
 static inline int
-RowVisible(InplaceTupleHeader tup, Buffer buffer, Snapshot snapshot)
+RowVisible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
+		   Snapshot snapshot)
 {
 	int			r = inplace_quick_visible(tup, snapshot);
 
 	if (likely(r >= 0) || (tup->t_infomask & (IP_HINT_BITS | IP_FROZEN)))
 		return r;
-	return inplace_settle_visible(tup, buffer, snapshot);
+	return inplace_settle_visible(rel, tup, buffer, snapshot);
 }
 
 /*

@@ -192,8 +192,8 @@ typedef enum RowState
  * all_visible is set if everybody sees the newest version (then undo pointer
  * and t_xid do not matter any more).
  */
-extern RowState inplace_row_state(InplaceTupleHeader tup, Buffer buffer,
-								  TransactionId oldest_xmin,
+extern RowState inplace_row_state(Relation rel, InplaceTupleHeader tup,
+								  Buffer buffer, TransactionId oldest_xmin,
 								  GlobalVisState *vistest, bool *all_visible);
 
 extern void inplace_set_hint(InplaceTupleHeader tup, Buffer buffer,
@@ -209,8 +209,9 @@ enum
 };
 
 /* status of t_xid, from the hint bits if set; sets them (buffer may be
- * InvalidBuffer: no hint is set) */
-extern XidStatus inplace_xid_status(InplaceTupleHeader tup, Buffer buffer);
+ * InvalidBuffer: no hint is set).  rel is for errors. */
+extern XidStatus inplace_xid_status(Relation rel, InplaceTupleHeader tup,
+									Buffer buffer);
 
 /* the command in which our own transaction made the newest version */
 extern CommandId inplace_change_cid(Relation rel, InplaceTupleHeader tup,

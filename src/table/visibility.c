@@ -57,8 +57,93 @@ inplace_set_hint(InplaceTupleHeader tup, Buffer buffer, uint16 hint,
 	inplace_mark_hint(buffer);
 }
 
+/*
+ * An xid of a damaged row may be one that the commit log does not know any
+ * more.  The server's error names no row, so it gets a context.  (Not an error
+ * of our own at once: the log goes back further than the oldest xid in use.)
+ */
+typedef struct XidPlace
+{
+	TransactionId xid;
+	const char *relname;
+	BlockNumber blk;			/* or Invalid: an older version, or a copy */
+	OffsetNumber off;
+} XidPlace;
+
+/* none before that has anything in the commit log, as of when it was read */
+static TransactionId clog_begin = InvalidTransactionId;
+
+static void
+xid_error_callback(void *arg)
+{
+	XidPlace   *place = (XidPlace *) arg;
+
+	if (BlockNumberIsValid(place->blk))
+		errcontext("while looking up transaction %u of row (%u,%u) of relation \"%s\"",
+				   place->xid, place->blk, place->off, place->relname);
+	else
+		errcontext("while looking up transaction %u of a row of relation \"%s\"",
+				   place->xid, place->relname);
+}
+
+static pg_noinline bool
+old_xid_committed(Relation rel, BlockNumber blk, OffsetNumber off,
+				  TransactionId xid)
+{
+	ErrorContextCallback context;
+	XidPlace	place = {xid, RelationGetRelationName(rel), blk, off};
+	bool		committed;
+
+	/* (without a lock: an earlier value is as good) */
+	clog_begin = TransamVariables->oldestClogXid;
+
+	context.callback = xid_error_callback;
+	context.arg = &place;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+	committed = TransactionIdDidCommit(xid);
+	error_context_stack = context.previous;
+	return committed;
+}
+
+static inline bool
+is_old_xid(TransactionId xid)
+{
+	return (int32) (xid - clog_begin) < 0 || !TransactionIdIsValid(clog_begin);
+}
+
+/* the line pointer of a row of the page; Invalid if it is a copy */
+static OffsetNumber
+offset_on_page(Page page, InplaceTupleHeader tup)
+{
+	for (OffsetNumber off = FirstOffsetNumber;
+		 off <= PageGetMaxOffsetNumber(page) && off <= InplaceMaxTuplesPerPage;
+		 off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+
+		if (ItemIdIsNormal(lp) &&
+			(char *) tup == (char *) page + ItemIdGetOffset(lp))
+			return off;
+	}
+	return InvalidOffsetNumber;
+}
+
+static pg_noinline bool
+old_row_committed(Relation rel, InplaceTupleHeader tup, Buffer buffer)
+{
+	BlockNumber blk = InvalidBlockNumber;
+	OffsetNumber off = InvalidOffsetNumber;
+
+	if (BufferIsValid(buffer))
+		off = offset_on_page(BufferGetPage(buffer), tup);
+	if (OffsetNumberIsValid(off))
+		blk = BufferGetBlockNumber(buffer);
+	return old_xid_committed(rel, blk, off, tup->t_xid);
+}
+
 XidStatus
-inplace_xid_status(InplaceTupleHeader tup, Buffer buffer)
+inplace_xid_status(Relation rel, InplaceTupleHeader tup, Buffer buffer)
 {
 	TransactionId xid = tup->t_xid;
 
@@ -70,7 +155,8 @@ inplace_xid_status(InplaceTupleHeader tup, Buffer buffer)
 		return XID_CURRENT;
 	if (TransactionIdIsInProgress(xid))
 		return XID_IN_PROGRESS;
-	if (TransactionIdDidCommit(xid))
+	if (unlikely(is_old_xid(xid)) ? old_row_committed(rel, tup, buffer) :
+		TransactionIdDidCommit(xid))
 	{
 		if (BufferIsValid(buffer))
 			inplace_set_hint(tup, buffer, IP_COMMITTED, xid);
@@ -282,9 +368,9 @@ walk_info(VersionWalk *w, CommandId cid)
 }
 
 static inline XidStatus
-header_status(InplaceTupleHeader hdr)
+header_status(Relation rel, InplaceTupleHeader hdr)
 {
-	return inplace_xid_status(hdr, InvalidBuffer);
+	return inplace_xid_status(rel, hdr, InvalidBuffer);
 }
 
 /*
@@ -321,7 +407,9 @@ mvcc_visible(VersionWalk *w, Snapshot snapshot, Buffer hint_buffer,
 		return true;
 
 	/* not running when the snapshot was taken, so it has ended */
-	if (TransactionIdDidCommit(xid))
+	if (unlikely(is_old_xid(xid)) ?
+		old_xid_committed(w->rel, w->blk, w->off, xid) :
+		TransactionIdDidCommit(xid))
 		status = XID_COMMITTED;
 	else
 		status = XID_ABORTED;
@@ -405,7 +493,7 @@ fetch_self(VersionWalk *w, Buffer buffer)
 {
 	for (;;)
 	{
-		switch (header_status(&w->hdr))
+		switch (header_status(w->rel, &w->hdr))
 		{
 			case XID_CURRENT:
 			case XID_COMMITTED:
@@ -442,7 +530,7 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 	{
 		TransactionId xid = w->hdr.t_xid;
 
-		switch (header_status(&w->hdr))
+		switch (header_status(w->rel, &w->hdr))
 		{
 			case XID_CURRENT:
 			case XID_COMMITTED:
@@ -547,7 +635,7 @@ inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 				bool		all_visible;
 
 				walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
-				state = inplace_row_state(tup,
+				state = inplace_row_state(rel, tup,
 										  buffer_locked ? buffer : InvalidBuffer,
 										  InvalidTransactionId,
 										  snapshot->vistest, &all_visible);
@@ -584,7 +672,7 @@ inplace_fetch_tagged(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 			   ItemIdGetLength(lp), version);
 	for (;;)
 	{
-		XidStatus	status = header_status(&w.hdr);
+		XidStatus	status = header_status(rel, &w.hdr);
 
 		/*
 		 * A delete does not make a version of its own: the tag is that of the
@@ -605,14 +693,14 @@ inplace_fetch_tagged(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 }
 
 RowState
-inplace_row_state(InplaceTupleHeader tup, Buffer buffer,
+inplace_row_state(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 				  TransactionId oldest_xmin, GlobalVisState *vistest,
 				  bool *all_visible)
 {
 	bool		gone;
 
 	*all_visible = false;
-	switch (inplace_xid_status(tup, buffer))
+	switch (inplace_xid_status(rel, tup, buffer))
 	{
 		case XID_ABORTED:
 			if ((tup->t_infomask & (IP_FRESH | IP_SPECULATIVE)) &&

@@ -116,7 +116,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 	{
 		inplace_trace_restore(rc, &rc->base, &trace);
 		oldrc.base = rec->old;
-		oldrc.status = inplace_xid_status(&oldrc.base, InvalidBuffer);
+		oldrc.status = inplace_xid_status(rel, &oldrc.base, InvalidBuffer);
 		if (oldrc.status != XID_ABORTED &&
 			inplace_nothing_older(rel, &oldrc.base, oldrc.status))
 			inplace_header_lock_direct(old, locker, multi, mode, trace.undone);
@@ -174,7 +174,7 @@ restore_bare_deletes(Relation rel, Buffer buffer, OffsetNumber first)
 			continue;
 		tup = PageGetTupleAt(page, off);
 		if (HdrIsBareDelete(tup) &&
-			inplace_xid_status(tup, buffer) == XID_ABORTED)
+			inplace_xid_status(rel, tup, buffer) == XID_ABORTED)
 			offs[n++] = off;
 	}
 
@@ -203,7 +203,7 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 		if (!ItemIdIsNormal(PageGetItemId(page, off)))
 			break;
 		tup = PageGetTupleAt(page, off);
-		if (inplace_xid_status(tup, buffer) != XID_ABORTED)
+		if (inplace_xid_status(rel, tup, buffer) != XID_ABORTED)
 			break;
 		if (HdrIsBareDelete(tup))
 		{

@@ -96,7 +96,7 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 						(hdr.t_infomask & IP_LOCK_MULTI) != 0);
 
 		if ((hdr.t_infomask & IP_FROZEN) != 0 ||
-			inplace_xid_status(&hdr, InvalidBuffer) == XID_COMMITTED)
+			inplace_xid_status(vac->rel, &hdr, InvalidBuffer) == XID_COMMITTED)
 		{
 			/* its lockers come back with it; nothing older does */
 			if (hdr.t_infomask & IP_LOCK_INDIRECT &&
@@ -185,7 +185,7 @@ survey_row(InplaceVacuum *vac, Buffer buffer, OffsetNumber off,
 	RowState	state;
 	bool		visible;
 
-	state = inplace_row_state(tup, buffer, vac->cutoffs.OldestXmin, NULL,
+	state = inplace_row_state(vac->rel, tup, buffer, vac->cutoffs.OldestXmin, NULL,
 							  &visible);
 	switch (state)
 	{

@@ -82,7 +82,7 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 	RowState	state;
 	bool		all_visible;
 
-	state = inplace_row_state(tup, buffer, InvalidTransactionId, vistest,
+	state = inplace_row_state(rel, tup, buffer, InvalidTransactionId, vistest,
 							  &all_visible);
 
 	while (state == ROW_ABORTED_CHANGE)
@@ -100,7 +100,7 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 			return;
 		}
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
-		state = inplace_row_state(tup, buffer, InvalidTransactionId, vistest,
+		state = inplace_row_state(rel, tup, buffer, InvalidTransactionId, vistest,
 								  &all_visible);
 	}
 

@@ -231,6 +231,20 @@ foreach my $sql ('SELECT count(v) FROM v', 'DELETE FROM v WHERE id = 3', q{UPDAT
 {
 	like(sqlstate_of($node, $sql), qr/ERROR:  XX001: row \(0,3\) of relation "v" is damaged/, "a damaged value: $sql");
 }
+
+# ---- an xid that the commit log has forgotten: the server's error says of which row
+$node->safe_psql('postgres', q{CREATE TABLE x (id int) USING inplace; INSERT INTO x VALUES (1), (2)});
+($off) = one($node, q{SELECT lp_off FROM inplace.page_items('x', 0) WHERE item = 2});
+$file = $node->data_dir . '/' . one($node, q{SELECT pg_relation_filepath('x')});
+$node->stop;
+overwrite_file($file, $off, pack('V', 3_000_000_000));
+my $mask = unpack('v', substr(slurp_file_binary($file), $off + 10, 2));
+overwrite_file($file, $off + 10, pack('v', $mask & ~0x70));
+$node->start;
+foreach my $sql ('SELECT * FROM x', 'DELETE FROM x WHERE id = 2', 'UPDATE x SET id = 3', 'SELECT * FROM x FOR UPDATE', 'ANALYZE x', 'VACUUM x', 'VACUUM FULL x', 'CREATE INDEX ON x (id)')
+{
+	like(sqlstate_of($node, $sql), qr/ERROR:  58P01: .*while looking up transaction 3000000000 of row \(0,2\) of relation "x"/s, "an old xid: $sql");
+}
 $node->stop;
 check_log($node);
 done_testing();
