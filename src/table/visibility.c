@@ -379,7 +379,9 @@ header_status(Relation rel, InplaceTupleHeader hdr)
 static bool
 own_visible(VersionWalk *w, Snapshot snapshot, CommandId *cid)
 {
-	*cid = inplace_change_cid(w->rel, &w->hdr, w->blk, w->off);
+	if (!HdrHasUndo(&w->hdr) ||
+		!UndoOwnChangeCid(w->rel, HdrGetUndo(&w->hdr), w->hdr.t_xid, cid))
+		*cid = inplace_change_cid(w->rel, &w->hdr, w->blk, w->off);
 	return *cid != InvalidCommandId && *cid < snapshot->curcid;
 }
 

@@ -57,6 +57,22 @@ static int	nflagged = 0;		/* owned[0 .. nflagged) have NEEDS_SCAN */
 /* deepest subtransaction that may have written since it was looked at */
 static int	written_level = 0;
 
+/*
+ * The change that this transaction has put into undo last.  Who updates a row
+ * and looks at it again wants the command of its change, and need not read
+ * the record for it.  Until the transaction has ended its extents are its own,
+ * so no other record comes to that place.
+ */
+typedef struct LastChange
+{
+	UndoKind	kind;
+	UndoPtr		ptr;			/* InvalidUndoPtr: none */
+	TransactionId xid;
+	CommandId	cid;
+} LastChange;
+
+static LastChange last_change = {UNDO_LOGGED, InvalidUndoPtr, InvalidTransactionId, 0};
+
 static UndoInsert *prepared = NULL; /* between UndoPrepare and UndoRelease */
 static UndoWriter *prepared_writer = NULL;
 
@@ -274,6 +290,7 @@ UndoHandBack(bool needs_scan)
 	nowned = 0;
 	nflagged = 0;
 	written_level = 0;
+	last_change.ptr = InvalidUndoPtr;
 	prepared = NULL;
 }
 
@@ -545,6 +562,23 @@ UndoPrepareRestore(Relation rel, Size len, TransactionId newest_xid,
 	UndoPrepareInternal(rel, len, newest_xid, ui, false);
 }
 
+/*
+ * A change comes first of what is written with it; locks and links are none.
+ */
+static inline void
+UndoNoteChange(const UndoInsert *ui, const char *rec)
+{
+	UndoRecordHeader hdr;
+
+	memcpy(&hdr, rec, SizeOfUndoRecordHeader);
+	if (hdr.ur_type == UNDO_LOCK || hdr.ur_type == UNDO_LINK)
+		return;
+	last_change.kind = owned[prepared_writer->cur].space->kind;
+	last_change.ptr = ui->ptr;
+	last_change.xid = hdr.ur_xid;
+	last_change.cid = hdr.ur_cid;
+}
+
 void
 UndoAppend(UndoInsert *ui, const char *rec, Size len)
 {
@@ -566,7 +600,22 @@ UndoAppend(UndoInsert *ui, const char *rec, Size len)
 			ext->fill++;
 		if (UndoLocksOpenChange(rec, len))
 			pg_atomic_fetch_or_u32(&ext->state, EXT_NEEDS_SCAN | EXT_DIRTY);
+		UndoNoteChange(ui, rec);
 	}
+}
+
+/*
+ * The command of a change, without reading its record; false if that is not
+ * known.  "xid" is running, and ours.
+ */
+bool
+UndoOwnChangeCid(Relation rel, UndoPtr ptr, TransactionId xid, CommandId *cid)
+{
+	if (ptr != last_change.ptr || xid != last_change.xid ||
+		ptr == InvalidUndoPtr || UndoKindOf(rel) != last_change.kind)
+		return false;
+	*cid = last_change.cid;
+	return true;
 }
 
 void

@@ -190,6 +190,8 @@ extern void UndoAppend(UndoInsert *ui, const char *rec, Size len);
 extern void UndoRegister(UndoInsert *ui, uint8 block_id);
 extern void UndoSetLSN(UndoInsert *ui, XLogRecPtr lsn);
 extern void UndoRelease(UndoInsert *ui);
+extern bool UndoOwnChangeCid(Relation rel, UndoPtr ptr, TransactionId xid,
+							 CommandId *cid);
 
 /* page-level work shared with redo (record.c) */
 extern void UndoPageInit(Page page);
