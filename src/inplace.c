@@ -724,6 +724,7 @@ _PG_init(void)
 	DefineSettings();
 	InstallHooks();
 	InplaceReturningInit();
+	inplace_late_open_init();
 	inplace_planner_init();
 	inplace_opclass_init();
 	inplace_heap_readers_init();

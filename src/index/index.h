@@ -138,6 +138,10 @@ extern bool inplace_taking_settle(Relation rel, TakingIndexes *taking,
 extern bool inplace_taking_settled(TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 								   ItemPointer tid, TupleTableSlot *slot);
+
+/* late_open.c */
+extern void inplace_late_open_init(void);
+extern void inplace_open_indexes(TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
 extern bool inplace_index_took(Relation index);
 

@@ -919,6 +919,9 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	*update_indexes = result == TM_Ok && !in_place;
 #endif
 
+	if (result == TM_Ok && (!in_place || us->summary_changed))
+		inplace_open_indexes(slot);
+
 	/* may run an operator class's code, and that may come here */
 	inplace_rows_put++;
 	if (insert_entries)

@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * late_open.c
+ *	  The indexes of a table that is updated are opened when the executor has to
+ *	  insert into them.
+ *
+ * The executor opens (and locks) all indexes of the table before the first row
+ * of an UPDATE, for new versions have new TIDs as a rule.  Here they do not:
+ * what an update in place changes in indexes it does itself (taking.c).  For an
+ * UPDATE of one row this opening and closing would be most of what the indexes
+ * cost.
+ *
+ * So the start of an UPDATE notes an array of no indexes as opened.  When
+ * a row is moved, or has to be told to summarizing indexes, the real ones take
+ * its place before the table's part of the update comes back, which is before
+ * the executor looks for them.
+ *
+ * Invariants
+ *	 1. Only an UPDATE of a single table has this: with partitions, in MERGE and
+ *		in INSERT ON CONFLICT the executor inserts into the same table
+ *		too, and asks nobody here before.
+ *	 2. The executor hands over the row to be updated in the slot
+ *		ri_newTupleSlot; that tells which statement it is of.  Others
+ *		that update the same table at the same time (functions called by the
+ *		statement, replication) have slots of their own.
+ *	 3. A note stands for as long as the executor's state, by a callback of its
+ *		memory context, or until the indexes are opened.
+ *
+ * No lock that matters is missing: whatever may not happen to an index while its
+ * table is updated is kept off by the lock of the table, as for DELETE, which
+ * does not open indexes either.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "executor/executor.h"
+#include "index/index.h"
+#include "lib/ilist.h"
+#include "nodes/execnodes.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+typedef struct LateOpen
+{
+	dlist_node	node;
+	bool		listed;
+	EState	   *estate;
+	ResultRelInfo *rri;
+	MemoryContextCallback callback;
+} LateOpen;
+
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+static dlist_head late_opens = DLIST_STATIC_INIT(late_opens);
+
+/* stands for the indexes until they are opened; has none, see ri_NumIndices */
+static Relation not_opened[1] = {NULL};
+
+static void
+forget(void *arg)
+{
+	LateOpen   *late = (LateOpen *) arg;
+
+	if (late->listed)
+		dlist_delete(&late->node);
+	late->listed = false;
+}
+
+static void
+open_late(QueryDesc *queryDesc)
+{
+	ModifyTableState *mt = (ModifyTableState *) queryDesc->planstate;
+	ResultRelInfo *rri;
+	LateOpen   *late;
+
+	if (!IsA(mt, ModifyTableState) || mt->operation != CMD_UPDATE ||
+		mt->mt_nrels != 1 || mt->rootResultRelInfo != mt->resultRelInfo)
+		return;
+	rri = mt->resultRelInfo;
+	if (!RelationIsInplace(rri->ri_RelationDesc) ||
+		!rri->ri_RelationDesc->rd_rel->relhasindex ||
+		rri->ri_IndexRelationDescs != NULL)
+		return;
+
+	late = MemoryContextAlloc(queryDesc->estate->es_query_cxt, sizeof(LateOpen));
+	late->estate = queryDesc->estate;
+	late->rri = rri;
+	late->callback.func = forget;
+	late->callback.arg = late;
+	MemoryContextRegisterResetCallback(queryDesc->estate->es_query_cxt,
+									   &late->callback);
+	dlist_push_head(&late_opens, &late->node);
+	late->listed = true;
+	rri->ri_NumIndices = 0;
+	rri->ri_IndexRelationDescs = not_opened;
+}
+
+/*
+ * The row in the slot needs new entries by the executor.  No page is locked.
+ */
+void
+inplace_open_indexes(TupleTableSlot *slot)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &late_opens)
+	{
+		LateOpen   *late = dlist_container(LateOpen, node, iter.cur);
+		ResultRelInfo *rri = late->rri;
+		MemoryContext old;
+
+		if (rri->ri_newTupleSlot != slot)
+			continue;
+		Assert(rri->ri_IndexRelationDescs == not_opened);
+		forget(late);
+		rri->ri_IndexRelationDescs = NULL;
+		old = MemoryContextSwitchTo(late->estate->es_query_cxt);
+		ExecOpenIndices(rri, false);
+		MemoryContextSwitchTo(old);
+		return;
+	}
+}
+
+static void
+late_open_executor_start(QueryDesc *queryDesc, int eflags)
+{
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+	if (queryDesc->operation == CMD_UPDATE)
+		open_late(queryDesc);
+}
+
+void
+inplace_late_open_init(void)
+{
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = late_open_executor_start;
+}
