@@ -79,6 +79,7 @@ typedef struct BlockGroup
 	int			first;
 	int			ntids;
 	int			promising;		/* rounded up to a power of two */
+	Buffer		recent;			/* a guess where it is, if it was prefetched */
 } BlockGroup;
 
 /* a TM_IndexDelete as a number, in the order of TIDs */
@@ -97,21 +98,70 @@ pack_deltid(const TM_IndexDelete *deltid)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
+/* from so many on it pays to go by digits */
+#define MIN_DIGITS_SORT		64
+
+#define DIGIT_BITS			8
+#define DIGITS				(1 << DIGIT_BITS)
+#define DIGIT(x, shift)		(((x) >> (shift)) & (DIGITS - 1))
+
+/*
+ * Sort by block, digit by digit from the last one on: mostly there are two that
+ * are not the same in all.  Within a block the order does not matter.  Needs as
+ * much room again; returns where they are then.
+ */
+static uint64 *
+sort_by_digits(uint64 *packed, uint64 *other, int n)
+{
+	uint64		differ = 0;
+
+	for (int i = 1; i < n; i++)
+		differ |= packed[i] ^ packed[0];
+	for (int shift = 32; shift < 64; shift += DIGIT_BITS)
+	{
+		int			place[DIGITS];
+		int			sum = 0;
+		uint64	   *sorted = other;
+
+		if (DIGIT(differ, shift) == 0)
+			continue;
+		memset(place, 0, sizeof(place));
+		for (int i = 0; i < n; i++)
+			place[DIGIT(packed[i], shift)]++;
+		for (int i = 0; i < DIGITS; i++)
+		{
+			int			count = place[i];
+
+			place[i] = sum;
+			sum += count;
+		}
+		for (int i = 0; i < n; i++)
+			sorted[place[DIGIT(packed[i], shift)]++] = packed[i];
+		other = packed;
+		packed = sorted;
+	}
+	return packed;
+}
+
 static void
 sort_deltids(TM_IndexDelete *deltids, int n)
 {
-	uint64	   *packed = palloc(sizeof(uint64) * Max(n, 1));
+	uint64	   *chunk = palloc(sizeof(uint64) * 2 * Max(n, 1));
+	uint64	   *packed = chunk;
 
 	for (int i = 0; i < n; i++)
 		packed[i] = pack_deltid(&deltids[i]);
-	sort_packed(packed, n);
+	if (n >= MIN_DIGITS_SORT)
+		packed = sort_by_digits(packed, packed + n, n);
+	else
+		sort_packed(packed, n);
 	for (int i = 0; i < n; i++)
 	{
 		ItemPointerSet(&deltids[i].tid, packed[i] >> 32,
 					   (OffsetNumber) (packed[i] >> 16));
 		deltids[i].id = (int16) packed[i];
 	}
-	pfree(packed);
+	pfree(chunk);
 }
 
 /* the most rewarding block first */
@@ -155,6 +205,7 @@ make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
 			groups[n].first = i;
 			groups[n].ntids = 0;
 			groups[n].promising = 0;
+			groups[n].recent = InvalidBuffer;
 			n++;
 		}
 		groups[n - 1].ntids++;
@@ -239,10 +290,11 @@ rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
 	ntids = 0;
 	for (int i = 0; i < *ngroups; i++)
 	{
-		memcpy(sorted + ntids, delstate->deltids + groups[i].first,
-			   sizeof(TM_IndexDelete) * groups[i].ntids);
+		const TM_IndexDelete *tids = delstate->deltids + groups[i].first;
+
 		groups[i].first = ntids;
-		ntids += groups[i].ntids;
+		for (int j = 0; j < groups[i].ntids; j++)
+			sorted[ntids++] = tids[j];
 	}
 	memcpy(delstate->deltids, sorted, sizeof(TM_IndexDelete) * ntids);
 	delstate->ndeltids = ntids;
@@ -408,13 +460,15 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 
 		while (prefetched < ngroups && prefetched <= g + prefetch_distance)
 		{
-			if (prefetched > g)
-				PrefetchBuffer(rel, MAIN_FORKNUM, groups[prefetched].blk);
-			prefetched++;
+			BlockGroup *next = &groups[prefetched++];
+
+			if (next > group)
+				next->recent = inplace_prefetch_row_page(rel, next->blk,
+														 ItemPointerGetOffsetNumberNoCheck(&delstate->deltids[next->first].tid));
 		}
 
 		CHECK_FOR_INTERRUPTS();
-		buffer = ReadBuffer(rel, group->blk);
+		buffer = inplace_pin_prefetched(rel, group->blk, group->recent);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		maxoff = PageGetMaxOffsetNumber(BufferGetPage(buffer));
 

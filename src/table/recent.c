@@ -131,6 +131,47 @@ inplace_register_row_page_callbacks(void)
 }
 
 /*
+ * Pin the buffer if it has the page, and there are no uses left to count.
+ */
+static inline bool
+pin_guess(Relation rel, BlockNumber blk, Buffer buffer)
+{
+	BufferDesc *desc = GetBufferDescriptor(buffer - 1);
+
+	if (BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&desc->state)) !=
+		BM_MAX_USAGE_COUNT ||
+		!ReadRecentBuffer(RelLocator(rel), MAIN_FORKNUM, blk, buffer))
+		return false;
+	CountBufferHit(rel);
+	return true;
+}
+
+/*
+ * PrefetchBuffer, for a page of which the row at off will be looked at.  The
+ * buffer, if it is in memory, is for inplace_pin_prefetched; until then pages
+ * may come and go.
+ */
+Buffer
+inplace_prefetch_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
+{
+	Buffer		buffer = PrefetchBuffer(rel, MAIN_FORKNUM, blk).recent_buffer;
+
+	if (!BufferIsValid(buffer) || BufferIsLocal(buffer))
+		return InvalidBuffer;
+	PrefetchMemory(GetBufferDescriptor(buffer - 1));
+	fetch_towards_processor(buffer, off);
+	return buffer;
+}
+
+Buffer
+inplace_pin_prefetched(Relation rel, BlockNumber blk, Buffer recent)
+{
+	if (BufferIsValid(recent) && pin_guess(rel, blk, recent))
+		return recent;
+	return ReadBuffer(rel, blk);
+}
+
+/*
  * The page's buffer, pinned; off is the row that will be looked at.
  */
 Buffer
@@ -146,16 +187,9 @@ inplace_pin_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
 
 	if (guess->key == key && BufferIsValid(guess->buffer))
 	{
-		BufferDesc *desc = GetBufferDescriptor(guess->buffer - 1);
-
 		fetch_towards_processor(guess->buffer, off);
-		if (BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&desc->state)) ==
-			BM_MAX_USAGE_COUNT &&
-			ReadRecentBuffer(RelLocator(rel), MAIN_FORKNUM, blk, guess->buffer))
-		{
-			CountBufferHit(rel);
+		if (pin_guess(rel, blk, guess->buffer))
 			return guess->buffer;
-		}
 	}
 
 	buffer = ReadBuffer(rel, blk);

@@ -317,6 +317,10 @@ extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
 extern Buffer inplace_pin_row_page(Relation rel, BlockNumber blk,
 								   OffsetNumber off);
 extern void inplace_expect_row(Relation rel, const ItemPointerData *tid);
+extern Buffer inplace_prefetch_row_page(Relation rel, BlockNumber blk,
+										OffsetNumber off);
+extern Buffer inplace_pin_prefetched(Relation rel, BlockNumber blk,
+									 Buffer recent);
 extern Buffer inplace_borrow_row_page(Relation rel, BlockNumber blk,
 									  bool *borrowed);
 extern void inplace_note_row_page(Relation rel, BlockNumber blk,
