@@ -1,0 +1,101 @@
+-- An UPDATE opens indexes only when rows are moved, or summarizing indexes told:
+-- statements within statements, several tables, partitions, unique violations.
+CREATE TABLE late (id int, moved int, taken int, note text) USING inplace;
+CREATE UNIQUE INDEX late_id ON late (id);
+CREATE INDEX late_moved ON late USING btree (moved);
+CREATE INDEX late_taken ON late USING inplace_btree (taken);
+CREATE INDEX late_brin ON late USING brin (taken);
+INSERT INTO late SELECT i, i, i, 'n' FROM generate_series(1, 200) i;
+
+-- each index and the table have the same rows
+CREATE FUNCTION late_agree() RETURNS TABLE (what text, n bigint, total numeric)
+LANGUAGE plpgsql AS $$
+DECLARE
+	col text;
+	seq text;
+BEGIN
+	FOREACH col IN ARRAY '{id,moved,taken}'::text[] LOOP
+		FOREACH seq IN ARRAY '{on,off}'::text[] LOOP
+			PERFORM set_config('enable_seqscan', seq, true);
+			PERFORM set_config('enable_bitmapscan', 'off', true);
+			PERFORM set_config('enable_indexscan', CASE seq WHEN 'on' THEN 'off' ELSE 'on' END, true);
+			PERFORM set_config('enable_indexonlyscan', 'off', true);
+			what := col || CASE seq WHEN 'on' THEN ', table' ELSE ', index' END;
+			EXECUTE format('SELECT count(*), sum(%I) FROM late WHERE %1$I > -1000', col) INTO n, total;
+			RETURN NEXT;
+		END LOOP;
+	END LOOP;
+END $$;
+
+UPDATE late SET note = 'in place';
+UPDATE late SET moved = -moved WHERE id % 3 = 0;
+UPDATE late SET taken = taken + 1000 WHERE id % 5 = 0;
+SELECT * FROM late_agree();
+
+-- a statement within one: the inner one moves rows, the outer one does not, and
+-- the other way round
+CREATE FUNCTION late_inner(i int, set_moved boolean) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF set_moved THEN
+		UPDATE late SET moved = moved + 1 WHERE id = i;
+	ELSE
+		UPDATE late SET note = 'inner' WHERE id = i;
+	END IF;
+	RETURN 'outer';
+END $$;
+UPDATE late SET note = late_inner(id + 1, true) WHERE id IN (10, 20, 30);
+UPDATE late SET moved = moved + 1, note = late_inner(id + 1, false) WHERE id IN (40, 50, 60);
+UPDATE late SET moved = moved + 1, note = late_inner(id + 1, true) WHERE id IN (70, 80, 90);
+SELECT id, moved, note FROM late WHERE id IN (10, 11, 40, 41, 70, 71) ORDER BY id;
+SELECT * FROM late_agree();
+
+-- an error in between, and on with the next
+DO $$
+BEGIN
+	UPDATE late SET id = id + 1 WHERE id = 100;
+EXCEPTION WHEN unique_violation THEN
+	RAISE NOTICE '%', SQLERRM;
+	UPDATE late SET moved = moved + 1 WHERE id = 100;
+END $$;
+UPDATE late SET id = 101 WHERE id = 102;
+UPDATE late SET id = id + 1000, moved = id WHERE id > 195;
+WITH w AS (UPDATE late SET moved = 5 WHERE id = 5 RETURNING id)
+UPDATE late SET moved = 6 WHERE id = 6 AND EXISTS (SELECT FROM w);
+MERGE INTO late USING (VALUES (7, 70), (300, 300)) v (i, m) ON id = i
+	WHEN MATCHED THEN UPDATE SET moved = m
+	WHEN NOT MATCHED THEN INSERT VALUES (i, m, m, 'merged');
+INSERT INTO late VALUES (8, 80, 80, 'c') ON CONFLICT (id) DO UPDATE SET moved = excluded.moved;
+SELECT * FROM late_agree();
+
+-- a trigger that changes the row, or rebuilds an index: that is refused only while
+-- the indexes are open
+CREATE FUNCTION late_before() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	new.moved := CASE WHEN new.id < 150 THEN new.moved + 100 ELSE new.moved END;
+	IF new.id IN (150, 180) THEN
+		REINDEX INDEX late_taken;
+	END IF;
+	RETURN new;
+END $$;
+CREATE TRIGGER late_before BEFORE UPDATE ON late FOR EACH ROW EXECUTE FUNCTION late_before();
+UPDATE late SET taken = taken + 7 WHERE id BETWEEN 140 AND 160;
+UPDATE late SET taken = taken + 7 WHERE id = 180;
+SELECT * FROM late_agree();
+DROP TRIGGER late_before ON late;
+SELECT * FROM inplace.check('late');
+
+-- partitions: a row that goes from one to another, and one named directly
+CREATE TABLE late_parts (id int, k int) PARTITION BY RANGE (k);
+CREATE TABLE late_p1 PARTITION OF late_parts FOR VALUES FROM (0) TO (10) USING inplace;
+CREATE TABLE late_p2 PARTITION OF late_parts FOR VALUES FROM (10) TO (20) USING inplace;
+CREATE INDEX ON late_parts USING btree (id);
+INSERT INTO late_parts SELECT i, i % 10 FROM generate_series(1, 30) i;
+UPDATE late_parts SET k = k + 10, id = id + 100 WHERE id <= 10;
+UPDATE late_p2 SET id = id + 1 WHERE id = 103;
+SET enable_seqscan = off;
+SELECT tableoid::regclass, id, k FROM late_parts WHERE id BETWEEN 100 AND 104 ORDER BY id, k;
+RESET enable_seqscan;
+
+DROP TABLE late, late_parts;
+DROP FUNCTION late_agree, late_inner, late_before;
