@@ -141,7 +141,7 @@ extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 
 /* late_open.c */
 extern void inplace_late_open_init(void);
-extern void inplace_open_indexes(TupleTableSlot *slot);
+extern void inplace_open_indexes(Relation rel, TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
 extern bool inplace_index_took(Relation index);
 

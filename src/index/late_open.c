@@ -20,9 +20,10 @@
  *		in INSERT ON CONFLICT the executor inserts into the same table
  *		too, and asks nobody here before.
  *	 2. The executor hands over the row to be updated in the slot
- *		ri_newTupleSlot; that tells which statement it is of.  Others
- *		that update the same table at the same time (functions called by the
- *		statement, replication) have slots of their own.
+ *		ri_newTupleSlot, while the statement is the one that runs (inplace.c); either
+ *		tells whose it is.  Others that update the same table at the same time
+ *		(functions called by the statement, replication) have slots of their own, and
+ *		are not that statement.
  *	 3. A note stands for as long as the executor's state, by a callback of its
  *		memory context, or until the indexes are opened.
  *
@@ -96,21 +97,29 @@ open_late(QueryDesc *queryDesc)
 	rri->ri_IndexRelationDescs = not_opened;
 }
 
+/* once too often does no harm, once too few would leave the row without entries */
+static bool
+may_be_of(const LateOpen *late, Relation rel, TupleTableSlot *slot)
+{
+	return late->rri->ri_newTupleSlot == slot ||
+		(late->estate == inplace_executor_estate && late->rri->ri_RelationDesc == rel);
+}
+
 /*
  * The row in the slot needs new entries by the executor.  No page is locked.
  */
 void
-inplace_open_indexes(TupleTableSlot *slot)
+inplace_open_indexes(Relation rel, TupleTableSlot *slot)
 {
-	dlist_iter	iter;
+	dlist_mutable_iter iter;
 
-	dlist_foreach(iter, &late_opens)
+	dlist_foreach_modify(iter, &late_opens)
 	{
 		LateOpen   *late = dlist_container(LateOpen, node, iter.cur);
 		ResultRelInfo *rri = late->rri;
 		MemoryContext old;
 
-		if (rri->ri_newTupleSlot != slot)
+		if (!may_be_of(late, rel, slot))
 			continue;
 		Assert(rri->ri_IndexRelationDescs == not_opened);
 		forget(late);
@@ -118,7 +127,6 @@ inplace_open_indexes(TupleTableSlot *slot)
 		old = MemoryContextSwitchTo(late->estate->es_query_cxt);
 		ExecOpenIndices(rri, false);
 		MemoryContextSwitchTo(old);
-		return;
 	}
 }
 

@@ -920,7 +920,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 #endif
 
 	if (result == TM_Ok && (!in_place || us->summary_changed))
-		inplace_open_indexes(slot);
+		inplace_open_indexes(rel, slot);
 
 	/* may run an operator class's code, and that may come here */
 	inplace_rows_put++;
