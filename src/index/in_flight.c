@@ -49,14 +49,15 @@ typedef union ScanSlot
 	{
 		pg_atomic_uint64 indexes;	/* a bit each */
 		/* by bit: */
-		pg_atomic_uint64 parallel_since[INDEX_BITS];	/* merges that a standby had
-														 * replayed before the first
-														 * of the parallel scans that
+		pg_atomic_uint64 parallel_since[INDEX_BITS];	/* merges that a standby
+														 * had replayed before
+														 * the first of the
+														 * parallel scans that
 														 * it leads */
 		pg_atomic_uint32 parallel[INDEX_BITS];	/* odd while it leads any */
 	}			slot;
 	char		pad[TYPEALIGN(PG_CACHE_LINE_SIZE, (INDEX_BITS + 1) * sizeof(uint64) +
-						  INDEX_BITS * sizeof(uint32))];
+							  INDEX_BITS * sizeof(uint32))];
 } ScanSlot;
 
 static ScanSlot *slots = NULL;
@@ -92,7 +93,7 @@ InFlightShmemInit(void)
 {
 	bool		found;
 	char	   *mem = (char *) CACHELINEALIGN(ShmemInitStruct("inplace index scans",
-															 InFlightShmemSize(), &found));
+															  InFlightShmemSize(), &found));
 
 	held_up = (pg_atomic_uint64 *) mem;
 	slots = (ScanSlot *) (mem + PG_CACHE_LINE_SIZE);

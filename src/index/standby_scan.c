@@ -333,9 +333,9 @@ take_step(StandbyScan *ss, IndexScanDesc scan, ScanDirection dir, bool *missed)
 	ss->count = count;
 
 	/*
-	 * Where the new page is the one before, what has moved away from between them is on
-	 * the old one, or has passed it.  A search by several keys may have
-	 * been elsewhere meanwhile.
+	 * Where the new page is the one before, what has moved away from between
+	 * them is on the old one, or has passed it.  A search by several keys may
+	 * have been elsewhere meanwhile.
 	 */
 	adjacent = ss->block != InvalidBlockNumber && left != InvalidBlockNumber &&
 		so->currPos.nextPage == left;

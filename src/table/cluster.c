@@ -676,7 +676,11 @@ copy_in_index_order(CopyState *cs, Relation index)
 			buffer = ReleaseAndReadBuffer(buffer, cs->old, blk);
 			load_old_block(cs, buffer, blk);
 		}
-		/* (the entry only of an inplace_btree, which alone has such rows twice) */
+
+		/*
+		 * (the entry only of an inplace_btree, which alone has such rows
+		 * twice)
+		 */
 		if (entry_places_row(cs, index, ((InplaceIndexFetchData *) scan->xs_heapfetch)->itup,
 							 blk, off))
 			copy_row(cs, blk, off);
