@@ -27,6 +27,9 @@
  *
  * Memory order: a scan sets its bit, then reads a page; a barrier is between the
  * two.  Who merges takes the locks, which are barriers, then reads the slots.
+ * The leader of a parallel scan says so, then looks whether it is held up; replay
+ * holds such scans up, then looks who leads one.  Nobody has a page locked while
+ * waiting; who leads a scan of the index already does not wait.
  *
  *-------------------------------------------------------------------------
  */

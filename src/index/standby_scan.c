@@ -134,7 +134,7 @@ standby_merges(void)
 
 /* ---------------- replay ---------------- */
 
-/* has replay waited for as long as it may?  (0 is no limit) */
+/* has replay waited for as long as it may?  (-1 is no limit) */
 static bool
 waited_enough(void)
 {
