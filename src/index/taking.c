@@ -31,8 +31,9 @@ inplace_index_takes(Relation index)
 {
 	Form_pg_index form = index->rd_index;
 
+	/* whether an exclusion constraint holds is for the executor to see */
 	return form->indisready && form->indisvalid && form->indislive &&
-		inplace_index_took(index);
+		!form->indisexclusion && inplace_index_took(index);
 }
 
 /*

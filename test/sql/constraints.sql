@@ -74,6 +74,14 @@ BEGIN;
 UPDATE cn_ex SET note = 'c' WHERE note = 'x';
 COMMIT;
 SELECT * FROM cn_ex ORDER BY note;
+-- by the method itself: the executor asks it, so the row moves
+CREATE TABLE cn_exb (id int, k int, v int, EXCLUDE USING inplace_btree (k WITH =) WHERE (v > 0)) USING inplace;
+INSERT INTO cn_exb VALUES (1, 1, 1), (2, 2, 1), (3, 1, 0);
+UPDATE cn_exb SET k = 1 WHERE id = 2;
+UPDATE cn_exb SET v = 1 WHERE id = 3;
+UPDATE cn_exb SET k = 3 WHERE id = 1;
+UPDATE cn_exb SET v = 1 WHERE id = 3;
+SELECT * FROM cn_exb ORDER BY id;
 -- adding constraints to a table with changed rows
 CREATE TABLE cn_add (k int, v int) USING inplace;
 INSERT INTO cn_add SELECT g, g % 3 FROM generate_series(1, 30) g;
