@@ -30,6 +30,7 @@
 #include "catalog/storage.h"
 #include "storage/lmgr.h"
 #include "undo/space.h"
+#include "wal/wal.h"
 
 /* ticks that are closer to each other make one slot of time */
 #define SLOT_MS		400
@@ -117,6 +118,7 @@ static void
 TruncateFile(UndoSpace *sp, Relation undorel, uint32 keep)
 {
 	BlockNumber target;
+	BlockNumber nblocks;
 	uint32		end;
 
 	/* against VACUUM FULL and the like; never waits */
@@ -132,8 +134,11 @@ TruncateFile(UndoSpace *sp, Relation undorel, uint32 keep)
 	target = UndoExtentStart(sp->nextents);
 	LWLockRelease(&sp->lock.lock);
 
-	if (RelationGetNumberOfBlocks(undorel) > target)
+	nblocks = RelationGetNumberOfBlocks(undorel);
+	if (nblocks > target)
 	{
+		if (RelationNeedsWAL(undorel))
+			inplace_log_undo_cut(RelLocator(undorel), target, nblocks);
 		/* first: it may be cut off although that fails */
 		pg_atomic_fetch_add_u32(&sp->cut, 1);
 		RelationTruncate(undorel, target);
