@@ -16,6 +16,8 @@
  */
 #include "inplace.h"
 
+#include "access/twophase.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "undo/space.h"
@@ -30,6 +32,8 @@ typedef struct UndoHolder
 {
 	TransactionId xmin;
 	int			pid;			/* 0: prepared transaction, -1: slots */
+	bool		follows;		/* has a snapshot that is no older than
+								 * somebody else's xid */
 } UndoHolder;
 
 bool
@@ -40,25 +44,53 @@ UndoLimitAllows(uint32 n)
 		(uint64) inplace_undo_limit;
 }
 
+/*
+ * Of those with the same horizon whose own xid it is comes first: the snapshots of
+ * all others have it because he is running.
+ */
+static bool
+HolderPrecedes(const UndoHolder *a, const UndoHolder *b)
+{
+	if (a->xmin != b->xmin)
+		return TransactionIdPrecedes(a->xmin, b->xmin);
+	return b->follows && !a->follows;
+}
+
 /* keep the oldest ones, oldest first */
 static void
-NoteHolder(UndoHolder *holders, int *n, TransactionId xmin, int pid)
+NoteHolder(UndoHolder *holders, int *n, TransactionId xmin, int pid,
+		   bool follows)
 {
+	UndoHolder	h = {xmin, pid, follows};
 	int			i;
 
 	if (!TransactionIdIsNormal(xmin))
 		return;
 	if (*n == LIMIT_HOLDERS)
 	{
-		if (!TransactionIdPrecedes(xmin, holders[*n - 1].xmin))
+		if (!HolderPrecedes(&h, &holders[*n - 1]))
 			return;
 		(*n)--;
 	}
-	for (i = *n; i > 0 && TransactionIdPrecedes(xmin, holders[i - 1].xmin); i--)
+	for (i = *n; i > 0 && HolderPrecedes(&h, &holders[i - 1]); i--)
 		holders[i] = holders[i - 1];
-	holders[i].xmin = xmin;
-	holders[i].pid = pid;
+	holders[i] = h;
 	(*n)++;
+}
+
+/*
+ * The server's allProcCount leaves out prepared transactions, whose entries come
+ * after the others.  One that is not in use still has the xid it had last.
+ */
+static TransactionId
+PreparedXid(PGPROC *proc)
+{
+	TransactionId xid = proc->xid;
+
+	if (!TransactionIdIsNormal(xid) || proc->pgxactoff < 0 ||
+		ProcGlobal->xids[proc->pgxactoff] != xid)
+		return InvalidTransactionId;
+	return xid;
 }
 
 /*
@@ -87,15 +119,24 @@ FindHolders(UndoHolder *holders)
 		if (!TransactionIdIsNormal(xmin) ||
 			(TransactionIdIsNormal(xid) && TransactionIdPrecedes(xid, xmin)))
 			xmin = xid;
-		NoteHolder(holders, &n, xmin, proc->pid);
+		NoteHolder(holders, &n, xmin, proc->pid, xmin != xid);
 	}
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	for (int i = 0; i < max_prepared_xacts; i++)
+	{
+		PGPROC	   *proc = &ProcGlobal->allProcs[ProcGlobal->allProcCount + i];
+
+		if (proc->databaseId == MyDatabaseId)
+			NoteHolder(holders, &n, PreparedXid(proc), 0, false);
+	}
+	LWLockRelease(ProcArrayLock);
 	ProcArrayGetReplicationSlotXmin(&slot_xmin, &catalog_xmin);
-	NoteHolder(holders, &n, slot_xmin, -1);
+	NoteHolder(holders, &n, slot_xmin, -1, false);
 	NoteHolder(holders, &n,
 			   TransactionIdIsNormal(MyProc->xid) &&
 			   (!TransactionIdIsNormal(MyProc->xmin) ||
 				TransactionIdPrecedes(MyProc->xid, MyProc->xmin)) ?
-			   MyProc->xid : MyProc->xmin, MyProcPid);
+			   MyProc->xid : MyProc->xmin, MyProcPid, true);
 	return n;
 }
 
