@@ -131,6 +131,9 @@ wrap_walker(Node *node, void *context)
 
 		if (query->returningList)
 			query->returningList = (List *) wrap_mutator((Node *) query->returningList, &cxt);
+		/* the new row is checked with the TID that its triggers will ask for */
+		if (query->withCheckOptions)
+			query->withCheckOptions = (List *) wrap_mutator((Node *) query->withCheckOptions, &cxt);
 		return query_tree_walker(query, wrap_walker, context, 0);
 	}
 	return expression_tree_walker(node, wrap_walker, context);
@@ -140,7 +143,7 @@ static PlannedStmt *
 inplace_planner(Query *parse, const char *query_string, int cursorOptions,
 				ParamListInfo boundParams)
 {
-	if (parse->returningList || parse->hasModifyingCTE)
+	if (parse->returningList || parse->withCheckOptions || parse->hasModifyingCTE)
 		wrap_walker((Node *) parse, NULL);
 	if (prev_planner_hook)
 		return prev_planner_hook(parse, query_string, cursorOptions, boundParams);
