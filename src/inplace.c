@@ -113,6 +113,7 @@ InplaceShmemRequest(void)
 	RequestAddinShmemSpace(WalProtectShmemSize());
 	RequestAddinShmemSpace(InFlightShmemSize());
 	RequestAddinShmemSpace(StandbyScanShmemSize());
+	RequestAddinShmemSpace(OlderKeysShmemSize());
 }
 
 static void
@@ -128,6 +129,7 @@ InplaceShmemStartup(void)
 	WalProtectShmemInit();
 	InFlightShmemInit();
 	StandbyScanShmemInit();
+	OlderKeysShmemInit();
 	LWLockRelease(AddinShmemInitLock);
 }
 

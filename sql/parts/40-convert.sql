@@ -194,7 +194,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 WITH tables AS (
     -- that are updated: heap tables, and inplace tables for their indexes
-    SELECT c.oid, n.nspname, c.relname, a.amname = 'heap' AS heap, c.reltuples::float8 AS rows,
+    SELECT c.oid, n.nspname, c.relname, a.amname = 'heap' AS heap, c.relpersistence = 'p' AS logged,
+           c.reltuples::float8 AS rows,
            s.n_tup_upd AS updates, s.n_tup_hot_upd AS hot,
            greatest(s.n_tup_upd - s.n_tup_hot_upd, 0) AS moved,
            (to_jsonb(s) ->> 'n_tup_newpage_upd')::bigint AS newpage,
@@ -266,7 +267,7 @@ WITH tables AS (
            CASE WHEN t.rows >= 0 THEN
                ceil(t.rows * (ceil((24 + w.width) / 8) * 8 + 4) / ((b.size - 24) * t.fill)) * b.size
            END AS ideal,
-           t.updates * (70 + w.width) AS wal,
+           CASE WHEN t.logged THEN t.updates * (70 + w.width) ELSE 0 END AS wal,
            format('SELECT inplace.convert(%L)', format('%I.%I', t.nspname, t.relname)) AS statement
     FROM tables t
          CROSS JOIN blocks b
@@ -280,7 +281,7 @@ WITH tables AS (
            CASE WHEN i.amname = 'btree' AND t.rows >= 0 AND i.rows >= 0 THEN
                (1 + ceil(i.rows * (ceil((8 + w.width) / 8) * 8 + 4) / ((b.size - 40) * i.fill))) * b.size
            END,
-           t.moved * (64 + w.width),
+           CASE WHEN t.logged THEN t.moved * (64 + w.width) ELSE 0 END,
            CASE WHEN t.heap THEN
                format('SELECT inplace.convert(%L)', format('%I.%I', t.nspname, t.relname))
            WHEN NOT i.relispartition THEN
@@ -310,7 +311,7 @@ SELECT row_number() OVER (ORDER BY g.wal + CASE WHEN t.heap THEN coalesce(g.bloa
        round(t.hot::numeric / t.updates, 4), t.newpage, g.entries, t.dead, g.size,
        g.bloat, g.wal, g.statement
 FROM gains g JOIN tables t ON t.oid = g.on_table
-WHERE g.kind = 'table' OR g.wal > 0 OR (t.heap AND g.bloat > 0)
+WHERE g.kind = 'table' OR g.entries > 0 OR (t.heap AND g.bloat > 0)
 ORDER BY 1
 $$;
 

@@ -12,7 +12,9 @@
  *	   on tables with a unique index that is not btree;
  *	 - what a dump says: a script of pg_dump or pg_restore means btree where it
  *	   writes btree.  Such a session is known by two settings that these scripts
- *	   make and nobody else has reason to make together.
+ *	   make and nobody else has reason to make together.  (The script of an
+ *	   extension that CREATE EXTENSION runs in it is not part of the dump: it makes
+ *	   what it made on the server that was dumped.)
  *
  * Partitions.  The server wants one method for a partitioned index and what is
  * attached to it, whether it makes the parts or is given them one by one.  So
@@ -35,6 +37,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
+#include "commands/extension.h"
 #include "commands/tablecmds.h"
 #include "index/ddl.h"
 #include "nodes/nodeFuncs.h"
@@ -51,7 +54,7 @@ bool
 inplace_restoring_dump(void)
 {
 	return IsBinaryUpgrade ||
-		(!check_function_bodies &&
+		(!check_function_bodies && !creating_extension &&
 		 (!row_security || namespace_search_path[0] == '\0'));
 }
 

@@ -199,7 +199,13 @@ extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 									   TransactionId horizon,
 									   StaleRows *rows);
 
-/* merge.c */
+/* older_keys.c */
+extern Size OlderKeysShmemSize(void);
+extern void OlderKeysShmemInit(void);
+extern void inplace_build_met_older_keys(Oid indexid);
+extern uint32 inplace_builds_with_older_keys(Oid indexid);
+
+/* merge_leaves.c */
 extern bool inplace_merge_index_pages;
 
 extern BlockNumber inplace_merge_leaves(IndexVacuumInfo *info, Relation table);

@@ -207,8 +207,8 @@ update_relcache(Oid indexid, oidvector *opclasses)
 }
 
 /*
- * The index has been built for btree, from rows with versions that have other keys:
- * snapshots that need these must not use it.  CREATE INDEX says so, if need be, in
+ * The index has been built for btree, from rows with versions that may have other keys:
+ * snapshots that need these must not use it.  CREATE INDEX says so in
  * the same way, REINDEX does not.
  */
 static void
@@ -271,8 +271,10 @@ inplace_index_set_method(Oid indexid, Oid am)
 
 	if (rebuild)
 	{
+		uint32		met = inplace_builds_with_older_keys(indexid);
+
 		ReindexIndex(indexid, persistence);
-		if (am == BTREE_AM_OID)
+		if (am == BTREE_AM_OID && inplace_builds_with_older_keys(indexid) != met)
 			hide_from_older_snapshots(indexid);
 	}
 }

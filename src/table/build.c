@@ -160,8 +160,11 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 
 		if (walk->change != UNDO_UPDATE)
 			continue;
-		if (!bs->all_versions)
+		if (!bs->all_versions && !bs->info->ii_BrokenHotChain)
+		{
 			bs->info->ii_BrokenHotChain = true;
+			inplace_build_met_older_keys(RelationGetRelid(bs->index));
+		}
 		if (!keep)
 			return;
 

@@ -177,6 +177,27 @@ COMMIT;
 SELECT relname, amname FROM methods WHERE relname LIKE 'k2%';
 SELECT * FROM inplace.check('k2');
 
+-- snapshots older than versions with other keys must not use the index that is built for it; all others may
+CREATE TABLE k3 (a int NOT NULL, b int, c int) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO k3 SELECT g, g, g FROM generate_series(1, 20000) g;
+CREATE UNIQUE INDEX k3_a ON k3 USING inplace_btree (a);
+CREATE UNIQUE INDEX k3_b ON k3 USING inplace_btree (b);
+CREATE UNIQUE INDEX k3_c ON k3 USING inplace_btree (c);
+SET client_min_messages = warning;
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_maintenance_workers = 2;
+ALTER TABLE k3 ADD PRIMARY KEY USING INDEX k3_a;
+BEGIN;
+UPDATE k3 SET b = -b WHERE a = 15000;
+ALTER TABLE k3 ADD UNIQUE USING INDEX k3_b;
+SET LOCAL max_parallel_maintenance_workers = 0;
+ALTER TABLE k3 ADD UNIQUE USING INDEX k3_c;
+COMMIT;
+RESET min_parallel_table_scan_size;
+RESET max_parallel_maintenance_workers;
+RESET client_min_messages;
+SELECT indexrelid::regclass, indcheckxmin FROM pg_index WHERE indrelid = 'k3'::regclass ORDER BY 1;
+
 -- what the server does with a unique index that is not a constraint
 ALTER TABLE t ALTER u SET NOT NULL;
 CREATE UNIQUE INDEX t_ident ON t (u);
