@@ -1,15 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * merge.c
- *	  Merging sparse leaf pages of an inplace_btree, in VACUUM.
+ *	  Merging two neighbouring leaf pages of an inplace_btree, or moving entries
+ *	  from one to the other.
  *
- * nbtree gives a leaf page back when its last entry has gone.  In an index whose
- * keys wander (the time of the last change, a balance) entries leave a page one by
- * one and come back somewhere else, so most pages are nearly empty before
- * they are free.  Here the entries of two neighbours that fit one page together go to
- * the right one of them, and the left one is deleted as an empty page is.
+ * merge_leaves.c says which and when, in VACUUM.  Entries always go to the right: all
+ * of the left page's, which is deleted then, or those at its end.
  *
- * The change
+ * A merge
  *	  In one critical section and one WAL record (wal/log_merge.c): the entries of
  *	  the left page come before those of the right one, the left page
  *	  becomes half-dead, and the parent's downlink to it leads to the right one,
@@ -18,9 +16,15 @@
  *	  entries, and nbtree does the second stage, at once (if there is a crash in
  *	  between, in the next VACUUM).
  *
+ * A shift
+ *	  Likewise in one record: the entries at the end of the left page come before
+ *	  those of the right one, the left page gets the high key that a split there would
+ *	  give it, and the parent's downlink to the right page the same.
+ *
  * Why nobody is misled
  *	 - Who descends to the left page, or comes to it from its left sibling, passes
- *	   over it and finds the entries on the right page.
+ *	   over it, or finds that its key is beyond the high key, and finds the entries on
+ *	   the right page.
  *	 - A scan that has been on one of the two pages: there is none (in_flight.c).
  *	 - An insertion holds its leaf page locked from the search to the change; a
  *	   unique check that goes on to the right from there may meet entries twice, which
@@ -30,16 +34,9 @@
  *	 - A page that is merged has not been let go of: its number is not used anew
  *	   before all snapshots of the time have ended, which is nbtree's rule for any
  *	   deleted page.
- *	 - Predicate locks of the left page go over to the right one.
+ *	 - Predicate locks of the left page go over to the right one, or are taken there too.
  *
- * When
- *	  After a VACUUM has been through the index for another reason, if a sample of
- *	  its pages is sparse.  Pages that would fit together but for duplicates that nbtree
- *	  has not put into posting lists yet (it does so when a page is about to
- *	  split) are deduplicated first.  Two pages are merged if the result leaves some
- *	  room, so that it is not split by the next insertion.
- *
- * What is not merged: the last child of a parent, whose right sibling is another's;
+ * What is not changed: the last child of a parent, whose right sibling is another's;
  * the rightmost page, and the one before it, where ascending keys go; the leftmost
  * one (18's nbtree asserts that a scan to the left does not end at a half-dead page);
  * pages with an incomplete split.
@@ -52,62 +49,18 @@
 
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
-#include "catalog/pg_am_d.h"
 #include "index/in_flight.h"
-#include "index/index.h"
+#include "index/merge.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
-#include "vacuum/vacuum.h"
 #include "wal/wal.h"
 
-bool		inplace_merge_index_pages = true;
-
-/* the room for entries of a page that has a high key of no size */
-#define PAGE_ROOM \
-	(BLCKSZ - SizeOfPageHeaderData - MAXALIGN(sizeof(BTPageOpaqueData)))
-
 /*
- * Two pages are merged if their entries take no more than this of a page.  (With
- * less, pages of which each takes half of one stay as they are for ever: the
- * index of a balance was 1.8 times as large as rebuilt with 7/10, and 1.45 times with
- * this, for as much WAL, since a page about to split gets rid of former keys and
- * duplicates first.)
- */
-#define MERGED_FILL		(PAGE_ROOM * 24 / 25)
-
-/*
- * How many pages are looked at first; the index is worth it if so many of a hundred
- * have less than half of that.
- */
-#define SAMPLE_PAGES	100
-#define SPARSE_PAGES	10
-
-/*
- * When a scan is in the way: how often to try again, after this time; and after
- * how many merges given up because of that to leave the index alone.
+ * When a scan is in the way: how often to try again, and after this time.
  */
 #define TRIES			10
 #define RETRY_USEC		1000
-#define GIVE_UP			20
-
-typedef struct MergeState
-{
-	Relation	table;
-	Relation	index;
-	bool		dedup;			/* equal entries may be put together */
-	BlockNumber merged;
-	int			given_up;		/* in a row */
-	BTVacState	vstate;			/* for nbtree's page deletion */
-	MemoryContext cxt;			/* reset after each merge */
-} MergeState;
-
-typedef enum MergeResult
-{
-	MERGE_DONE,
-	MERGE_NOT,
-	MERGE_BUSY					/* a scan is in the way */
-} MergeResult;
 
 /* ---------------- how full is a page? ---------------- */
 
@@ -162,8 +115,8 @@ entries_size(Page page)
 }
 
 /* ... and when deduplicated, about */
-static Size
-needed_size(MergeState *ms, Page page)
+Size
+merge_needed_size(MergeState *ms, Page page)
 {
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	IndexTuple	base = NULL;
@@ -191,42 +144,13 @@ needed_size(MergeState *ms, Page page)
 	return size;
 }
 
-static bool
-is_candidate(Page page)
+bool
+merge_is_candidate(Page page)
 {
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 
 	return P_ISLEAF(opaque) && !P_IGNORE(opaque) && !P_ISROOT(opaque) &&
 		!P_RIGHTMOST(opaque) && !P_INCOMPLETE_SPLIT(opaque);
-}
-
-/* by pages spread evenly over the file */
-static bool
-is_sparse(MergeState *ms)
-{
-	BlockNumber nblocks = RelationGetNumberOfBlocks(ms->index);
-	BlockNumber step = Max(1, nblocks / SAMPLE_PAGES);
-	int			n = 0;
-	int			nsparse = 0;
-
-	for (BlockNumber blk = BTREE_METAPAGE + 1; blk < nblocks; blk += step)
-	{
-		Buffer		buffer;
-		Page		page;
-
-		VacuumDelayPoint();
-		buffer = ReadBuffer(ms->index, blk);
-		_bt_lockbuf(ms->index, buffer, BT_READ);
-		page = BufferGetPage(buffer);
-		if (!PageIsNew(page) && is_candidate(page))
-		{
-			n++;
-			if (needed_size(ms, page) < MERGED_FILL / 2)
-				nsparse++;
-		}
-		_bt_relbuf(ms->index, buffer);
-	}
-	return nsparse > 1 && nsparse * 100 >= n * SPARSE_PAGES;
 }
 
 /* ---------------- one merge ---------------- */
@@ -281,7 +205,7 @@ make_fit(MergeState *ms, Buffer lbuf, Buffer rbuf)
 	Page		left = BufferGetPage(lbuf);
 	Page		right = BufferGetPage(rbuf);
 
-	if (needed_size(ms, left) + needed_size(ms, right) > MERGED_FILL)
+	if (merge_needed_size(ms, left) + merge_needed_size(ms, right) > MERGED_FILL)
 		return false;
 	if (entries_size(left) <= PageGetExactFreeSpace(right))
 		return true;
@@ -318,14 +242,13 @@ lock_parent(MergeState *ms, BTStack stack, BlockNumber left, BlockNumber right,
 	return InvalidBuffer;
 }
 
-/* the entries of a page, one after the other; returns their length */
+/* the entries of a page from "first" on, one after the other; returns their length */
 static Size
-copy_entries(Page page, char *entries)
+copy_entries(Page page, OffsetNumber first, char *entries)
 {
 	char	   *p = entries;
 
-	for (OffsetNumber off = P_FIRSTDATAKEY(BTPageGetOpaque(page));
-		 off <= PageGetMaxOffsetNumber(page); off++)
+	for (OffsetNumber off = first; off <= PageGetMaxOffsetNumber(page); off++)
 	{
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
 
@@ -335,26 +258,38 @@ copy_entries(Page page, char *entries)
 	return p - entries;
 }
 
+/* the right page with entries before its own, in a page of its own */
+static Page
+right_with_entries(MergeState *ms, Buffer rbuf, const char *entries, Size len)
+{
+	Page		right = BufferGetPage(rbuf);
+	Page		result = PageGetTempPage(right);
+
+	if (!inplace_page_merge(result, right, entries, len))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("entries of its left sibling do not fit block %u of index \"%s\"",
+						BufferGetBlockNumber(rbuf),
+						RelationGetRelationName(ms->index))));
+	return result;
+}
+
 static void
-change_pages(MergeState *ms, Buffer lbuf, Buffer rbuf, Buffer pbuf,
+merge_change(MergeState *ms, Buffer lbuf, Buffer rbuf, Buffer pbuf,
 			 OffsetNumber poffset)
 {
 	Page		left = BufferGetPage(lbuf);
-	Page		right = BufferGetPage(rbuf);
-	Page		result = PageGetTempPage(right);
+	BTPageOpaque opaque = BTPageGetOpaque(left);
 	char	   *entries = palloc0(BLCKSZ);
-	Size		len = copy_entries(left, entries);
-	BlockNumber left_block = BufferGetBlockNumber(lbuf);
+	Size		len = copy_entries(left, P_FIRSTDATAKEY(opaque), entries);
+	Page		result = right_with_entries(ms, rbuf, entries, len);
 	BlockNumber right_block = BufferGetBlockNumber(rbuf);
-	BlockNumber prev = BTPageGetOpaque(left)->btpo_prev;
+	BlockNumber prev = opaque->btpo_prev;
 
-	if (!inplace_page_merge(result, right, entries, len))
-		elog(ERROR, "entries of block %u do not fit block %u of index \"%s\"",
-			 left_block, right_block, RelationGetRelationName(ms->index));
-	PredicateLockPageCombine(ms->index, left_block, right_block);
+	PredicateLockPageCombine(ms->index, BufferGetBlockNumber(lbuf), right_block);
 
 	START_CRIT_SECTION();
-	PageRestoreTempPage(result, right);
+	PageRestoreTempPage(result, BufferGetPage(rbuf));
 	MarkBufferDirty(rbuf);
 	inplace_page_make_half_dead(left, prev, right_block);
 	MarkBufferDirty(lbuf);
@@ -366,56 +301,186 @@ change_pages(MergeState *ms, Buffer lbuf, Buffer rbuf, Buffer pbuf,
 	pfree(entries);
 }
 
-/* both pages are locked */
+/* may entries go from one to the other? */
+static bool
+are_neighbours(Buffer lbuf, Buffer rbuf)
+{
+	BTPageOpaque left = BTPageGetOpaque(BufferGetPage(lbuf));
+	BTPageOpaque right = BTPageGetOpaque(BufferGetPage(rbuf));
+
+	return merge_is_candidate(BufferGetPage(lbuf)) &&
+		merge_is_candidate(BufferGetPage(rbuf)) &&
+		!P_LEFTMOST(left) &&
+		left->btpo_next == BufferGetBlockNumber(rbuf) &&
+		right->btpo_prev == BufferGetBlockNumber(lbuf) &&
+		PageGetMaxOffsetNumber(BufferGetPage(lbuf)) >= P_FIRSTDATAKEY(left);
+}
+
+/* both pages are locked, and are_neighbours(); the left one is let go of */
 static MergeResult
 merge_locked(MergeState *ms, Buffer lbuf, Buffer rbuf, BTStack stack)
 {
-	Page		left = BufferGetPage(lbuf);
-	Page		right = BufferGetPage(rbuf);
 	Buffer		pbuf;
 	OffsetNumber poffset;
 
-	if (!is_candidate(left) || P_LEFTMOST(BTPageGetOpaque(left)) ||
-		!is_candidate(right) ||
-		BTPageGetOpaque(left)->btpo_next != BufferGetBlockNumber(rbuf) ||
-		BTPageGetOpaque(right)->btpo_prev != BufferGetBlockNumber(lbuf) ||
-		PageGetMaxOffsetNumber(left) < P_FIRSTDATAKEY(BTPageGetOpaque(left)))
-		return MERGE_NOT;
-	if (in_flight_any(RelLocator(ms->index)))
-		return MERGE_BUSY;
 	if (!make_fit(ms, lbuf, rbuf))
 		return MERGE_NOT;
 	pbuf = lock_parent(ms, stack, BufferGetBlockNumber(lbuf),
 					   BufferGetBlockNumber(rbuf), &poffset);
 	if (!BufferIsValid(pbuf))
 		return MERGE_NOT;
-	change_pages(ms, lbuf, rbuf, pbuf, poffset);
+	merge_change(ms, lbuf, rbuf, pbuf, poffset);
 	_bt_relbuf(ms->index, pbuf);
 	return MERGE_DONE;
 }
 
-/* no page is locked; "hikey" is the left page's */
+/* ---------------- one shift ---------------- */
+
+/*
+ * From where on the left page's entries find room on the right page, if that is filled
+ * up to what a packed page has; one stays at least.
+ */
+static OffsetNumber
+first_to_shift(MergeState *ms, Page left, Page right)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(left);
+	OffsetNumber first = maxoff + 1;
+	Size		filled = entries_size(right);
+	Size		room;
+
+	if (filled >= ms->packed_fill)
+		return first;
+	room = Min(ms->packed_fill - filled, PageGetExactFreeSpace(right));
+	while (first > P_FIRSTDATAKEY(BTPageGetOpaque(left)) + 1)
+	{
+		ItemId		lp = PageGetItemId(left, first - 1);
+		Size		size = MAXALIGN(ItemIdGetLength(lp)) + sizeof(ItemIdData);
+
+		if (size > room)
+			break;
+		room -= size;
+		first--;
+	}
+	return first;
+}
+
+/* the downlink after the one at "off" may get a key of another length */
+static bool
+parent_has_room(Page parent, OffsetNumber off, IndexTuple hikey)
+{
+	ItemId		lp = PageGetItemId(parent, OffsetNumberNext(off));
+
+	return PageGetExactFreeSpace(parent) + MAXALIGN(ItemIdGetLength(lp)) >=
+		MAXALIGN(IndexTupleSize(hikey));
+}
+
+static void
+shift_change(MergeState *ms, Buffer lbuf, Buffer rbuf, Buffer pbuf,
+			 OffsetNumber poffset, OffsetNumber first, IndexTuple hikey)
+{
+	Page		left = BufferGetPage(lbuf);
+	Page		left_result = PageGetTempPage(left);
+	char	   *entries = palloc0(BLCKSZ);
+	Size		len = copy_entries(left, first, entries);
+	Page		result = right_with_entries(ms, rbuf, entries, len);
+	BlockNumber right_block = BufferGetBlockNumber(rbuf);
+
+	if (!inplace_page_cut(left_result, left, hikey, first))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("no room for a high key in block %u of index \"%s\"",
+						BufferGetBlockNumber(lbuf),
+						RelationGetRelationName(ms->index))));
+	PredicateLockPageSplit(ms->index, BufferGetBlockNumber(lbuf), right_block);
+
+	START_CRIT_SECTION();
+	PageRestoreTempPage(result, BufferGetPage(rbuf));
+	MarkBufferDirty(rbuf);
+	PageRestoreTempPage(left_result, left);
+	MarkBufferDirty(lbuf);
+	if (!inplace_page_rekey_downlink(BufferGetPage(pbuf), poffset, hikey, right_block))
+		elog(PANIC, "no room for a downlink in block %u of index \"%s\"",
+			 BufferGetBlockNumber(pbuf), RelationGetRelationName(ms->index));
+	MarkBufferDirty(pbuf);
+	if (RelationNeedsWAL(ms->index))
+		inplace_log_shift(rbuf, lbuf, pbuf, poffset, first, hikey, entries, len);
+	END_CRIT_SECTION();
+	pfree(entries);
+}
+
 static MergeResult
-merge_pages(MergeState *ms, BlockNumber left, BlockNumber right, IndexTuple hikey)
+shift_locked(MergeState *ms, Buffer lbuf, Buffer rbuf, BTStack stack)
+{
+	Page		left = BufferGetPage(lbuf);
+	OffsetNumber first;
+	IndexTuple	hikey;
+	Buffer		pbuf;
+	OffsetNumber poffset;
+	MergeResult result = MERGE_NOT;
+
+	if (ms->dedup)
+	{
+		deduplicate(ms, lbuf);
+		deduplicate(ms, rbuf);
+	}
+	first = first_to_shift(ms, left, BufferGetPage(rbuf));
+	if (first > PageGetMaxOffsetNumber(left))
+		return MERGE_NOT;
+	hikey = _bt_truncate(ms->index,
+						 (IndexTuple) PageGetItem(left, PageGetItemId(left, first - 1)),
+						 (IndexTuple) PageGetItem(left, PageGetItemId(left, first)),
+						 ms->inskey);
+	pbuf = lock_parent(ms, stack, BufferGetBlockNumber(lbuf),
+					   BufferGetBlockNumber(rbuf), &poffset);
+	if (!BufferIsValid(pbuf))
+		return MERGE_NOT;
+	if (parent_has_room(BufferGetPage(pbuf), poffset, hikey))
+	{
+		shift_change(ms, lbuf, rbuf, pbuf, poffset, first, hikey);
+		result = MERGE_DONE;
+	}
+	_bt_relbuf(ms->index, pbuf);
+	return result;
+}
+
+/* ---------------- with both pages locked ---------------- */
+
+/* a change that has both pages, locked, and the way to their parent */
+typedef MergeResult (*ChangeLocked) (MergeState *ms, Buffer lbuf, Buffer rbuf,
+									 BTStack stack);
+
+static MergeResult
+change_once(MergeState *ms, const MergePair * pair, BTStack stack, ChangeLocked change)
+{
+	Buffer		lbuf = _bt_getbuf(ms->index, pair->left, BT_WRITE);
+	Buffer		rbuf = _bt_getbuf(ms->index, pair->right, BT_WRITE);
+	MergeResult result = MERGE_NOT;
+
+	/* the page is not to be left half-dead */
+	HOLD_INTERRUPTS();
+	if (are_neighbours(lbuf, rbuf))
+		result = in_flight_any(RelLocator(ms->index)) ? MERGE_BUSY :
+			change(ms, lbuf, rbuf, stack);
+	_bt_relbuf(ms->index, rbuf);
+	if (P_ISHALFDEAD(BTPageGetOpaque(BufferGetPage(lbuf))) && result == MERGE_DONE)
+		_bt_pagedel(ms->index, lbuf, &ms->vstate);
+	else
+		_bt_relbuf(ms->index, lbuf);
+	RESUME_INTERRUPTS();
+	return result;
+}
+
+/* no page is locked */
+static MergeResult
+change_pair(MergeState *ms, const MergePair * pair, ChangeLocked change)
 {
 	MemoryContext old = MemoryContextSwitchTo(ms->cxt);
-	BTStack		stack = stack_to(ms, hikey);
+	BTStack		stack = stack_to(ms, pair->hikey);
 	MergeResult result = MERGE_NOT;
 
 	for (int i = 0; stack != NULL && i < TRIES; i++)
 	{
-		Buffer		lbuf = _bt_getbuf(ms->index, left, BT_WRITE);
-		Buffer		rbuf = _bt_getbuf(ms->index, right, BT_WRITE);
-
-		/* the page is not to be left half-dead */
-		HOLD_INTERRUPTS();
-		result = merge_locked(ms, lbuf, rbuf, stack);
-		_bt_relbuf(ms->index, rbuf);
-		if (result == MERGE_DONE)
-			_bt_pagedel(ms->index, lbuf, &ms->vstate);
-		else
-			_bt_relbuf(ms->index, lbuf);
-		RESUME_INTERRUPTS();
+		result = change_once(ms, pair, stack, change);
 		if (result != MERGE_BUSY)
 			break;
 		CHECK_FOR_INTERRUPTS();
@@ -426,132 +491,14 @@ merge_pages(MergeState *ms, BlockNumber left, BlockNumber right, IndexTuple hike
 	return result;
 }
 
-/* ---------------- the index ---------------- */
-
-/*
- * A leaf page as it was when it was looked at.
- */
-typedef struct LeafNote
+MergeResult
+merge_pages(MergeState *ms, const MergePair * pair)
 {
-	BlockNumber block;
-	BlockNumber next;			/* or P_NONE */
-	bool		candidate;
-	Size		needed;
-	IndexTuple	hikey;			/* a copy, or NULL */
-} LeafNote;
-
-/* unlocks the page */
-static void
-note_leaf(MergeState *ms, Buffer buffer, LeafNote *note)
-{
-	Page		page = BufferGetPage(buffer);
-
-	note->block = BufferGetBlockNumber(buffer);
-	note->next = BTPageGetOpaque(page)->btpo_next;
-	note->candidate = is_candidate(page);
-	note->hikey = NULL;
-	if (note->candidate)
-	{
-		note->needed = needed_size(ms, page);
-		note->hikey = CopyIndexTuple((IndexTuple) PageGetItem(page, PageGetItemId(page, P_HIKEY)));
-	}
-	_bt_relbuf(ms->index, buffer);
+	return change_pair(ms, pair, merge_locked);
 }
 
-static void
-merge_neighbours(MergeState *ms, const LeafNote *left, LeafNote *right)
+MergeResult
+merge_shift_entries(MergeState *ms, const MergePair * pair)
 {
-	if (!left->candidate || !right->candidate || left->needed == 0 ||
-		left->needed + right->needed > MERGED_FILL)
-		return;
-	switch (merge_pages(ms, left->block, right->block, left->hikey))
-	{
-		case MERGE_DONE:
-			right->needed += left->needed;
-			ms->merged++;
-			ms->given_up = 0;
-			break;
-		case MERGE_BUSY:
-			ms->given_up++;
-			break;
-		case MERGE_NOT:
-			break;
-	}
-}
-
-/*
- * Go along the leaves, two neighbours at a time.  Entries move to the right, so
- * after a merge the right page is next, with what it has got.
- */
-static void
-merge_along(MergeState *ms)
-{
-	LeafNote	left;
-	LeafNote	right;
-
-	note_leaf(ms, BtLeftmostLeaf(ms->index), &left);
-	while (left.next != P_NONE && ms->given_up < GIVE_UP)
-	{
-		VacuumDelayPoint();
-		note_leaf(ms, _bt_getbuf(ms->index, left.next, BT_READ), &right);
-		merge_neighbours(ms, &left, &right);
-		if (left.hikey)
-			pfree(left.hikey);
-		left = right;
-	}
-}
-
-/* (nbtree's own macro takes relations that say btree only) */
-static bool
-deduplicates(Relation index)
-{
-	return index->rd_options == NULL ||
-		((BTOptions *) index->rd_options)->deduplicate_items;
-}
-
-/*
- * Returns how many pages have been deleted.  They go into the free space map when
- * nbtree goes through the index the next time.
- */
-BlockNumber
-inplace_merge_leaves(IndexVacuumInfo *info, Relation table)
-{
-	Relation	index = info->index;
-	MergeState	ms = {0};
-	IndexBulkDeleteResult stats = {0};
-	bool		heapkeyspace;
-	bool		allequalimage;
-
-	if (!inplace_merge_index_pages)
-		return 0;
-	_bt_metaversion(index, &heapkeyspace, &allequalimage);
-	/* indexes as they were made before 12 are not worth a thought */
-	if (!heapkeyspace)
-		return 0;
-	ms.table = table;
-	ms.index = index;
-	ms.dedup = allequalimage && deduplicates(index) && !inplace_has_payload(index);
-	/* (without room for pages that could be used anew at once) */
-	ms.vstate.info = info;
-	ms.vstate.stats = &stats;
-	ms.cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace merge",
-								   ALLOCSET_DEFAULT_SIZES);
-	if (is_sparse(&ms))
-	{
-		Oid			relam = index->rd_rel->relam;
-
-		/* a parent may have to be split, which nbtree does for its own only */
-		PG_TRY();
-		{
-			index->rd_rel->relam = BTREE_AM_OID;
-			merge_along(&ms);
-		}
-		PG_FINALLY();
-		{
-			index->rd_rel->relam = relam;
-		}
-		PG_END_TRY();
-	}
-	MemoryContextDelete(ms.cxt);
-	return ms.merged;
+	return change_pair(ms, pair, shift_locked);
 }

@@ -18,11 +18,17 @@
 
 #include <math.h>
 
+#include "access/transam.h"
 #include "access/visibilitymap.h"
 #include "index/index.h"
+#include "miscadmin.h"
 #include "storage/freespace.h"
+#include "storage/latch.h"
+#include "storage/procarray.h"
 #include "table/table.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/wait_event.h"
 #include "vacuum/vacuum.h"
 #include "wal/wal.h"
 
@@ -32,6 +38,10 @@
  */
 #define BYPASS_MAX_PAGES	0.02
 #define BYPASS_MAX_BYTES	(32 * 1024 * 1024)
+
+/* waiting for index pages deleted just now: how long, how often */
+#define REUSE_WAIT_MS	10
+#define REUSE_TRIES		20
 
 /* ---------------- the dead items ---------------- */
 
@@ -376,43 +386,99 @@ vacuum_indexes(InplaceVacuum *vac)
 }
 
 /*
- * Merge sparse pages of indexes that this VACUUM has been through (index/merge.c).
+ * A page deleted just now can be used anew when all transactions of this time have
+ * ended.  Where these are short it is worth waiting for that: the next to come
+ * by is the next VACUUM, and until then the index grows by other pages.  If nobody
+ * takes an xid they cannot be used anew, however long we wait.
+ */
+static void
+wait_for_deleted_pages(Relation rel)
+{
+	FullTransactionId last = ReadNextFullTransactionId();
+
+	for (int i = 0; i < REUSE_TRIES; i++)
+	{
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 REUSE_WAIT_MS, WAIT_EVENT_VACUUM_TRUNCATE);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		/* this computes the horizons anew */
+		(void) GetOldestNonRemovableTransactionId(rel);
+		if (GlobalVisCheckRemovableFullXid(rel, last) ||
+			FullTransactionIdEquals(ReadNextFullTransactionId(), last))
+			break;
+	}
+}
+
+static BlockNumber
+merge_pages_of(InplaceVacuum *vac, int i)
+{
+	VacuumPhase saved_phase = vac->phase;
+	IndexVacuumInfo info;
+	BlockNumber merged;
+
+	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
+	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
+	merged = inplace_merge_leaves(&info, vac->rel);
+	leave_index(vac, saved_phase);
+	return merged;
+}
+
+/* nbtree puts deleted pages into the free space map when it goes through an index */
+static void
+give_back_pages_of(InplaceVacuum *vac, int i)
+{
+	VacuumPhase saved_phase = vac->phase;
+	IndexVacuumInfo info;
+
+	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
+	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
+	if (vac->pvs == NULL)
+		vacuum_empty_index(vac, i);
+	else
+		(void) index_bulk_delete(&info, NULL, no_dead_item, NULL);
+	leave_index(vac, saved_phase);
+}
+
+/*
+ * Merge sparse pages of indexes that this VACUUM has been through (index/merge_leaves.c).
  * Then nbtree goes through them again, to give back the pages: those merged just
- * now, too, if all transactions of that time have ended.  It sees that only if the
- * horizons are computed anew, which GetOldestNonRemovableTransactionId does.  Beside
+ * now, too, if all transactions of that time have ended.  Beside
  * parallel workers, who keep an index's statistics to themselves, its figures are
  * lost.
  */
 void
 vacuum_merge_index_pages(InplaceVacuum *vac)
 {
-	VacuumPhase saved_phase = vac->phase;
+	bool	   *give_back = palloc0(vac->nindexes * sizeof(bool));
+	bool		any = false;
 
 	if (!vac->swept && vac->num_index_scans == 0)
 		return;
 	for (int i = 0; i < vac->nindexes; i++)
 	{
-		IndexVacuumInfo info;
 		BlockNumber merged;
 
 		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;
 		if (inplace_vacuum_failsafe(vac))
 			return;
-		enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
-		init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
-		merged = inplace_merge_leaves(&info, vac->rel);
-		if (merged > 0)
-		{
-			vac->merged_pages[i] += merged;
-			(void) GetOldestNonRemovableTransactionId(vac->rel);
-			if (vac->pvs == NULL)
-				vacuum_empty_index(vac, i);
-			else
-				(void) index_bulk_delete(&info, NULL, no_dead_item, NULL);
-		}
-		leave_index(vac, saved_phase);
+		merged = merge_pages_of(vac, i);
+		vac->merged_pages[i] += merged;
+		give_back[i] = merged > 0;
+		any |= give_back[i];
 	}
+	if (any)
+		wait_for_deleted_pages(vac->rel);
+	for (int i = 0; i < vac->nindexes; i++)
+	{
+		if (inplace_vacuum_failsafe(vac))
+			return;
+		if (give_back[i])
+			give_back_pages_of(vac, i);
+	}
+	pfree(give_back);
 }
 
 void

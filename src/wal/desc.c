@@ -195,7 +195,11 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 		case XLOG_IP_VACUUM:
 			if (datalen < sizeof(uint16))
 				break;
-			if (*(uint16 *) rec & XLIP_MERGE)
+			if (*(uint16 *) rec & XLIP_SHIFT)
+				appendStringInfo(buf, "index entries to the right, downlink: %u, first: %u",
+								 ((xl_ip_shift *) rec)->off,
+								 ((xl_ip_shift *) rec)->first);
+			else if (*(uint16 *) rec & XLIP_MERGE)
 				appendStringInfo(buf, "merge of index pages, downlink: %u, left sibling: %u",
 								 ((xl_ip_merge *) rec)->off,
 								 ((xl_ip_merge *) rec)->prev);

@@ -1,11 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * log_merge.c
- *	  Merging two leaf pages of an inplace_btree (index/merge.c): the changes to
- *	  the pages, their record and its replay.
+ *	  Merging two leaf pages of an inplace_btree, or moving some entries from
+ *	  one to the other (index/merge.c): the changes to the pages, their records
+ *	  and replay.
  *
- * The record is an XLOG_IP_VACUUM with XLIP_MERGE (wal.h).  Its pages are
- * nbtree's, and what is left of them is as nbtree's own records would have it.
+ * The record is an XLOG_IP_VACUUM with XLIP_MERGE, or XLIP_SHIFT, too (wal.h).  Its
+ * pages are nbtree's, and what is left of them is as nbtree's own records would have
+ * it.
  *
  * Replay has both leaf pages locked while it changes them, so whoever comes to
  * one of them sees all of it.  For scans that have been there see
@@ -115,7 +117,41 @@ inplace_page_drop_downlink(Page page, OffsetNumber off, BlockNumber right)
 	PageIndexTupleDelete(page, OffsetNumberNext(off));
 }
 
-/* ---------------- the record ---------------- */
+/*
+ * Make "result" the page "left" with the entries before "first" only, and another
+ * high key.  False if there is no room for that.
+ */
+bool
+inplace_page_cut(Page result, Page left, IndexTuple hikey, OffsetNumber first)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(left);
+
+	_bt_pageinit(result, BLCKSZ);
+	*BTPageGetOpaque(result) = *opaque;
+	PageSetLSN(result, PageGetLSN(left));
+	return PageAddItem(result, (Item) hikey, IndexTupleSize(hikey), P_HIKEY,
+					   false, false) == P_HIKEY &&
+		copy_items(result, left, P_FIRSTDATAKEY(opaque), first - 1);
+}
+
+/* the downlink after the one at "off", which leads to "right", gets another key */
+bool
+inplace_page_rekey_downlink(Page page, OffsetNumber off, IndexTuple hikey,
+							BlockNumber right)
+{
+	union
+	{
+		IndexTupleData itup;
+		char		data[BLCKSZ];
+	}			pivot;
+	Size		size = IndexTupleSize(hikey);
+
+	memcpy(&pivot, hikey, size);
+	BTreeTupleSetDownLink(&pivot.itup, right);
+	return PageIndexTupleOverwrite(page, OffsetNumberNext(off), (Item) &pivot, size);
+}
+
+/* ---------------- the records ---------------- */
 
 /* as those of log_vacuum.c */
 void
@@ -140,6 +176,30 @@ inplace_log_merge(Buffer right, Buffer left, Buffer parent, OffsetNumber off,
 	PageSetLSN(BufferGetPage(parent), lsn);
 }
 
+void
+inplace_log_shift(Buffer right, Buffer left, Buffer parent, OffsetNumber off,
+				  OffsetNumber first, IndexTuple hikey, const char *entries,
+				  Size len)
+{
+	xl_ip_shift xlrec;
+	XLogRecPtr	lsn;
+
+	xlrec.what = XLIP_MERGE | XLIP_SHIFT;
+	xlrec.off = off;
+	xlrec.first = first;
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpShift);
+	XLogRegisterData((char *) hikey, IndexTupleSize(hikey));
+	XLogRegisterBuffer(0, right, REGBUF_STANDARD);
+	XLogRegisterBufData(0, unconstify(char *, entries), len);
+	XLogRegisterBuffer(1, left, REGBUF_STANDARD);
+	XLogRegisterBuffer(2, parent, REGBUF_STANDARD);
+	lsn = inplace_xlog_insert(XLOG_IP_VACUUM);
+	PageSetLSN(BufferGetPage(right), lsn);
+	PageSetLSN(BufferGetPage(left), lsn);
+	PageSetLSN(BufferGetPage(parent), lsn);
+}
+
 /* ---------------- replay ---------------- */
 
 static void
@@ -157,8 +217,38 @@ redo_right(XLogReaderState *record, Buffer buffer)
 	MarkBufferDirty(buffer);
 }
 
+/* (not aligned in the record) */
+static IndexTuple
+shift_hikey(XLogReaderState *record)
+{
+	Size		len = XLogRecGetDataLen(record) - SizeOfIpShift;
+	IndexTuple	hikey = palloc0(MAXALIGN(Max(len, sizeof(IndexTupleData))));
+
+	memcpy(hikey, XLogRecGetData(record) + SizeOfIpShift, len);
+	if (len < sizeof(IndexTupleData) || IndexTupleSize(hikey) != len)
+		inplace_bad_record(record, "high key of another length");
+	return hikey;
+}
+
 static void
-redo_parent(XLogReaderState *record, const xl_ip_merge *xlrec, BlockNumber right)
+redo_left(XLogReaderState *record, const xl_ip_shift * xlrec, IndexTuple hikey,
+		  Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	Page		result = PageGetTempPage(page);
+
+	if (xlrec->first > PageGetMaxOffsetNumber(page) ||
+		!inplace_page_cut(result, page, hikey, xlrec->first))
+		inplace_bad_record(record, "entries not at their place");
+	PageRestoreTempPage(result, page);
+	PageSetLSN(page, record->EndRecPtr);
+	MarkBufferDirty(buffer);
+}
+
+/* a merge, or with "hikey" a shift */
+static void
+redo_parent(XLogReaderState *record, OffsetNumber off, IndexTuple hikey,
+			BlockNumber right)
 {
 	Buffer		buffer;
 
@@ -166,9 +256,12 @@ redo_parent(XLogReaderState *record, const xl_ip_merge *xlrec, BlockNumber right
 	{
 		Page		page = BufferGetPage(buffer);
 
-		if (xlrec->off >= PageGetMaxOffsetNumber(page))
+		if (off >= PageGetMaxOffsetNumber(page))
 			inplace_bad_record(record, "no downlink at its place");
-		inplace_page_drop_downlink(page, xlrec->off, right);
+		if (hikey == NULL)
+			inplace_page_drop_downlink(page, off, right);
+		else if (!inplace_page_rekey_downlink(page, off, hikey, right))
+			inplace_bad_record(record, "no room for a downlink");
 		PageSetLSN(page, record->EndRecPtr);
 		MarkBufferDirty(buffer);
 	}
@@ -176,23 +269,36 @@ redo_parent(XLogReaderState *record, const xl_ip_merge *xlrec, BlockNumber right
 		UnlockReleaseBuffer(buffer);
 }
 
-void
-inplace_redo_merge(XLogReaderState *record)
+static void
+redo_shift(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
+		   BlockNumber right)
 {
-	const xl_ip_merge *xlrec = (const xl_ip_merge *) XLogRecGetData(record);
-	RelFileLocator loc;
-	BlockNumber left;
-	BlockNumber right;
+	const		xl_ip_shift *xlrec = (const xl_ip_shift *) XLogRecGetData(record);
+	IndexTuple	hikey = shift_hikey(record);
 	Buffer		lbuf;
 	Buffer		rbuf;
 
-	XLogRecGetBlockTag(record, 0, &loc, NULL, &right);
-	XLogRecGetBlockTag(record, 1, NULL, NULL, &left);
+	if (XLogReadBufferForRedo(record, 1, &lbuf) == BLK_NEEDS_REDO)
+		redo_left(record, xlrec, hikey, lbuf);
+	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
+		redo_right(record, rbuf);
+	standby_note_merge(loc, left, right);
+	if (BufferIsValid(rbuf))
+		UnlockReleaseBuffer(rbuf);
+	if (BufferIsValid(lbuf))
+		UnlockReleaseBuffer(lbuf);
+	redo_parent(record, xlrec->off, hikey, right);
+	pfree(hikey);
+}
 
-	standby_wait_for_scans(loc);
+static void
+redo_merge(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
+		   BlockNumber right)
+{
+	const		xl_ip_merge *xlrec = (const xl_ip_merge *) XLogRecGetData(record);
+	Buffer		lbuf = XLogInitBufferForRedo(record, 1);
+	Buffer		rbuf;
 
-	/* the left page first, as everywhere in nbtree */
-	lbuf = XLogInitBufferForRedo(record, 1);
 	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
 		redo_right(record, rbuf);
 	inplace_page_make_half_dead(BufferGetPage(lbuf), xlrec->prev, right);
@@ -202,6 +308,23 @@ inplace_redo_merge(XLogReaderState *record)
 	if (BufferIsValid(rbuf))
 		UnlockReleaseBuffer(rbuf);
 	UnlockReleaseBuffer(lbuf);
+	redo_parent(record, xlrec->off, NULL, right);
+}
 
-	redo_parent(record, xlrec, right);
+/* the left page is locked first, as everywhere in nbtree */
+void
+inplace_redo_merge(XLogReaderState *record)
+{
+	RelFileLocator loc;
+	BlockNumber left;
+	BlockNumber right;
+
+	XLogRecGetBlockTag(record, 0, &loc, NULL, &right);
+	XLogRecGetBlockTag(record, 1, NULL, NULL, &left);
+
+	standby_wait_for_scans(loc);
+	if (*(const uint16 *) XLogRecGetData(record) & XLIP_SHIFT)
+		redo_shift(record, loc, left, right);
+	else
+		redo_merge(record, loc, left, right);
 }

@@ -189,8 +189,21 @@ typedef struct xl_ip_merge
 	BlockNumber prev;			/* block 1's left sibling */
 } xl_ip_merge;
 
+/*
+ * ... or, with XLIP_SHIFT as well, part of the entries: block 1 keeps those before
+ * "first", block 2 is the parent.  Main data: this, then block 1's new high key.
+ */
+typedef struct xl_ip_shift
+{
+	uint16		what;			/* XLIP_MERGE | XLIP_SHIFT */
+	OffsetNumber off;			/* of the downlink to block 1 in the parent */
+	OffsetNumber first;			/* of the entries that have gone */
+} xl_ip_shift;
+
 #define XLIP_MERGE				0x8000
+#define XLIP_SHIFT				0x4000
 #define SizeOfIpMerge	(offsetof(xl_ip_merge, prev) + sizeof(BlockNumber))
+#define SizeOfIpShift	sizeof(xl_ip_shift)
 
 /*
  * XLOG_IP_FREEZE.  Block 0.  Main data: this, then offsets: nfreeze of rows
@@ -248,13 +261,22 @@ extern void inplace_page_make_half_dead(Page page, BlockNumber prev,
 										BlockNumber next);
 extern void inplace_page_drop_downlink(Page page, OffsetNumber off,
 									   BlockNumber right);
+extern bool inplace_page_cut(Page result, Page left, IndexTuple hikey,
+							 OffsetNumber first);
+extern bool inplace_page_rekey_downlink(Page page, OffsetNumber off,
+										IndexTuple hikey, BlockNumber right);
 extern void inplace_log_merge(Buffer right, Buffer left, Buffer parent,
 							  OffsetNumber off, BlockNumber prev,
 							  const char *entries, Size len);
+extern void inplace_log_shift(Buffer right, Buffer left, Buffer parent,
+							  OffsetNumber off, OffsetNumber first,
+							  IndexTuple hikey, const char *entries, Size len);
 extern void inplace_redo_merge(XLogReaderState *record);
 
 /* log_vacuum.c: a recovery conflict with snapshots that do not see horizon */
 extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);
+extern void inplace_log_undo_cut(RelFileLocator locator, BlockNumber start,
+								 BlockNumber end);
 
 /* decode.c */
 struct LogicalDecodingContext;
