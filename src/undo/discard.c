@@ -69,6 +69,7 @@ typedef struct DiscardState
 	TransactionId horizon;
 	bool		burn;			/* an extent waits for an unused xid to pass */
 	bool		more;			/* there is something left to restore now */
+	bool		more_release;	/* extents were found, and not all looked at */
 	bool		progress;		/* not all that was scanned is to wait */
 	uint8	   *releasable;		/* extents that nobody is led to, as bits, */
 	uint32		nreleasable;	/* ... and how many bits */
@@ -608,7 +609,8 @@ MarkReleasable(DiscardState *ds, uint32 nextents)
 	};
 
 	ds->releasable = palloc0(nextents / 8 + 1);
-	UndoFindReleasable(&job, ds->releasable, &ds->all_ended);
+	ds->more_release = UndoFindReleasable(&job, ds->releasable,
+										  &ds->all_ended);
 	ds->nreleasable = nextents;
 	TargetClose(ds);
 	return true;
@@ -626,6 +628,7 @@ FindReleasable(DiscardState *ds)
 	bool		ok;
 
 	ds->nreleasable = 0;
+	ds->more_release = false;
 	if (!UndoHoldersAny() || GetCurrentTimestamp() < retry)
 		return true;
 	ds->past_horizon = false;
@@ -836,7 +839,7 @@ UndoDiscardTick(bool *in_use, bool *more)
 		if (ds.space->nextents > 0)
 			*in_use = true;
 		burn |= ds.burn;
-		*more |= ds.more;
+		*more |= ds.more || ds.more_release;
 	}
 
 	/* see the head of the file */

@@ -32,7 +32,10 @@
  *
  * Of an extent that has to be kept one row is remembered that leads there, and
  * looked at first the next time.  A round ends after RELEASE_MAX_READS
- * records, and the next one goes on where it ended.
+ * records, and the next one goes on where it ended: at once if extents have been found,
+ * for where large statements update the same rows again and again undo comes faster
+ * than a round each tick gives back (1000 rows, 2700 times under a snapshot: 107 MB,
+ * and 13 MB so).
  *
  * Lock order: one data page at a time, share-locked, and under it undo pages.
  *
@@ -312,13 +315,15 @@ extent_is_needed(ReleaseState *rs, const UndoExtent *ext,
 	return true;
 }
 
-void
+bool
 UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
 				   TransactionId *all_ended)
 {
 	UndoSpace  *sp = job->space;
 	uint64		reads = UndoRecordsRead;
 	ReleaseState *rs = palloc(sizeof(ReleaseState));
+	bool		found = false;
+	bool		more = false;
 
 	UndoHoldersRead(&rs->bounds);
 	*all_ended = rs->bounds.all_see;
@@ -332,7 +337,10 @@ UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
 		if (n >= job->nextents)
 			n = 0;
 		if (UndoRecordsRead - reads > RELEASE_MAX_READS)
+		{
+			more = found;
 			break;
+		}
 		next_number[job->kind] = n + 1;
 		ext = UndoExtentAt(sp, n);
 		newest = pg_atomic_read_u32(&ext->newest_xid);
@@ -346,7 +354,11 @@ UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
 		rs->number = n;
 		rs->last_seen = InvalidTransactionId;
 		if (!extent_is_needed(rs, ext, newest))
+		{
 			releasable[n / 8] |= 1 << (n % 8);
+			found = true;
+		}
 	}
 	pfree(rs);
+	return more;
 }

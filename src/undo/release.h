@@ -29,7 +29,7 @@ typedef struct UndoReleaseJob
  * for each of job->nextents.  All transactions with an xid before *all_ended
  * have ended.
  */
-extern void UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
+extern bool UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
 							   TransactionId *all_ended);
 
 #endif							/* INPLACE_RELEASE_H */
