@@ -55,6 +55,56 @@ UPDATE rt_p SET v = 1 WHERE id = 1 RETURNING tableoid::regclass, ctid, *;
 UPDATE rt_p SET v = 2 WHERE id = 1 RETURNING tableoid::regclass, ctid, *;
 UPDATE rt_p SET id = 3 - id RETURNING tableoid::regclass, id, v;
 SELECT tableoid::regclass, * FROM rt_p ORDER BY id;
+-- the ctid of the new row in checks of views and policies is that which the row has,
+-- where there is a trigger too
+CREATE TABLE rt_check (id int PRIMARY KEY, v int) USING inplace;
+CREATE FUNCTION rt_row() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE NOTICE '% -> %', old.v, new.v; RETURN NULL; END $$;
+CREATE TRIGGER after AFTER UPDATE ON rt_check FOR EACH ROW EXECUTE FUNCTION rt_row();
+CREATE VIEW rt_view AS SELECT id, v FROM rt_check WHERE ctid < '(0,200)'::tid WITH CHECK OPTION;
+INSERT INTO rt_view VALUES (1, 1), (2, 2);
+UPDATE rt_view SET v = v + 10 WHERE id = 1;
+UPDATE rt_view SET v = v + 10 WHERE id = 1 RETURNING *;
+WITH u AS (UPDATE rt_view SET v = v + 10 WHERE id = 2 RETURNING id, v) SELECT * FROM u;
+PREPARE rt_check AS UPDATE rt_view SET v = v + 10 WHERE id = $1;
+EXECUTE rt_check(2);
+INSERT INTO rt_view VALUES (2, 100) ON CONFLICT (id) DO UPDATE SET v = rt_view.v + excluded.v;
+-- one on the other
+CREATE VIEW rt_view2 AS SELECT * FROM rt_view WHERE v < 2000 WITH CASCADED CHECK OPTION;
+UPDATE rt_view2 SET v = v + 10 WHERE id = 2;
+UPDATE rt_view2 SET v = 2000 WHERE id = 2;
+SELECT * FROM rt_check ORDER BY id;
+-- policies are checked before the new row has a place, on heap, too
+CREATE ROLE regress_rt;
+GRANT ALL ON rt_check, rt_view TO regress_rt;
+ALTER TABLE rt_check ENABLE ROW LEVEL SECURITY;
+CREATE POLICY rt_pol ON rt_check USING (v < 5000) WITH CHECK (v < 5000 AND ctid = '(4294967295,0)'::tid);
+SET ROLE regress_rt;
+UPDATE rt_check SET v = v + 10 WHERE id = 1;
+UPDATE rt_check SET v = v + 10 WHERE id = 1 RETURNING *;
+INSERT INTO rt_check VALUES (3, 3), (1, 1) ON CONFLICT (id) DO UPDATE SET v = rt_check.v + excluded.v;
+MERGE INTO rt_check USING (VALUES (2, 1), (3, 1)) s(i, n) ON rt_check.id = s.i WHEN MATCHED THEN UPDATE SET v = v + n;
+UPDATE rt_check SET v = 5000 WHERE id = 1;
+RESET ROLE;
+ALTER POLICY rt_pol ON rt_check WITH CHECK (ctid < '(0,200)'::tid);
+SET ROLE regress_rt;
+UPDATE rt_check SET v = v + 10 WHERE id = 1;
+UPDATE rt_check SET v = v + 10 WHERE id = 1 RETURNING *;
+INSERT INTO rt_check VALUES (4, 4);
+INSERT INTO rt_check VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET v = rt_check.v + excluded.v;
+MERGE INTO rt_check USING (VALUES (2, 1)) s(i, n) ON rt_check.id = s.i WHEN MATCHED THEN UPDATE SET v = v + n;
+RESET ROLE;
+-- both, through a view of the role
+ALTER POLICY rt_pol ON rt_check WITH CHECK (ctid = '(4294967295,0)'::tid);
+ALTER VIEW rt_view OWNER TO regress_rt;
+SET ROLE regress_rt;
+UPDATE rt_view SET v = v + 10 WHERE id = 1;
+INSERT INTO rt_view VALUES (2, 100) ON CONFLICT (id) DO UPDATE SET v = rt_view.v + excluded.v;
+RESET ROLE;
+SELECT * FROM rt_check ORDER BY id;
+DROP VIEW rt_view2, rt_view;
+REVOKE ALL ON rt_check FROM regress_rt;
+DROP ROLE regress_rt;
 
 SELECT * FROM check_all();
 
