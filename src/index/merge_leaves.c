@@ -43,7 +43,7 @@ bool		inplace_merge_index_pages = true;
  */
 #define SAMPLE_PAGES	100
 #define SPARSE_PAGES	10
-#define PACK_BELOW(fill)	((fill) * 39 / 40)
+#define PACK_BELOW(fill)	((fill) * 9 / 10)
 
 /*
  * A packed page has this, or the index's fillfactor if that is less.  By a simulation
@@ -52,7 +52,7 @@ bool		inplace_merge_index_pages = true;
 #define PACKED_PERCENT	87
 
 /* one page of so many is saved; with more, too much is moved for it */
-#define PACK_PAGES		8
+#define PACK_PAGES		6
 
 /* after how many changes given up because of scans to leave the index alone */
 #define GIVE_UP			20

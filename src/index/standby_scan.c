@@ -3,7 +3,7 @@
  * standby_scan.c
  *	  Scans of inplace_btree indexes on a standby, where replay merges pages.
  *
- * A merge moves the entries of a page to its right sibling (merge.c).  On a
+ * A merge moves the entries of a page, or the last ones, to its right sibling (merge.c).  On a
  * primary it waits until nobody scans the index (in_flight.c); replay does not.  So
  * the scans see to it themselves.
  *
