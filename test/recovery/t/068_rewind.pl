@@ -25,7 +25,7 @@ inplace.undo_worker_delay = 50
 	$old->safe_psql('postgres', q{
 		CREATE EXTENSION inplace;
 		CREATE TABLE t (id int PRIMARY KEY, n int, v text);
-		INSERT INTO t SELECT i, i, repeat('v', 100) FROM generate_series(1, 20000) i;
+		INSERT INTO t SELECT i, i, repeat('v', 400) FROM generate_series(1, 6000) i;
 		CREATE TABLE u (id int PRIMARY KEY, v text);
 		INSERT INTO u SELECT i, '' FROM generate_series(1, 100) i;
 		CREATE TABLE only_new (i int)});
