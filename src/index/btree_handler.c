@@ -20,6 +20,7 @@
 #include "inplace.h"
 
 #include "access/amapi.h"
+#include "access/detoast.h"
 #include "access/nbtree.h"
 #include "access/parallel.h"
 #include "access/relscan.h"
@@ -266,6 +267,22 @@ inplace_btree_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 
 /* ---------------- inserts ---------------- */
 
+/* the values, those out of line fetched */
+static void
+put_in_line(Relation index, const Datum *values, const bool *isnull, Datum *in_line)
+{
+	TupleDesc	desc = RelationGetDescr(index);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		in_line[i] = values[i];
+		if (!isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			in_line[i] = PointerGetDatum(detoast_external_attr((struct varlena *)
+															   DatumGetPointer(values[i])));
+	}
+}
+
 static bool
 inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 					 ItemPointer tid, Relation table,
@@ -275,6 +292,7 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	const UniqueCheckKey *outer = inplace_unique_check_key;
 	UniqueCheckKey key;
 	Oid			relam = index->rd_rel->relam;
+	Datum		in_line[INDEX_MAX_KEYS];
 	bool		result = false;
 
 	InplaceRequirePreload();
@@ -287,8 +305,14 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 										  check, index_unchanged, info);
 #endif
 
+	/*
+	 * (What is set below is gone if the index's relation cache entry is read
+	 * anew, as may happen where index_form_tuple() looks into the TOAST
+	 * table.)
+	 */
+	put_in_line(index, values, isnull, in_line);
 	key.index = index;
-	key.values = values;
+	key.values = in_line;
 	key.isnull = isnull;
 	PG_TRY();
 	{
@@ -296,7 +320,7 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 			inplace_unique_check_key = &key;
 		/* nbtree asserts that when it looks at the storage parameters */
 		index->rd_rel->relam = BTREE_AM_OID;
-		result = nbtree_routine()->aminsert(index, values, isnull, tid, table,
+		result = nbtree_routine()->aminsert(index, in_line, isnull, tid, table,
 											check, index_unchanged, info);
 	}
 	PG_FINALLY();

@@ -197,7 +197,7 @@ extern TransactionId inplace_sweep_horizon;
 
 extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 									   TransactionId horizon,
-									   StaleRows *rows);
+									   StaleRows *rows, Size *freed);
 
 /* older_keys.c */
 extern Size OlderKeysShmemSize(void);
@@ -208,7 +208,16 @@ extern uint32 inplace_builds_with_older_keys(Oid indexid);
 /* merge_leaves.c */
 extern bool inplace_merge_index_pages;
 
-extern BlockNumber inplace_merge_leaves(IndexVacuumInfo *info, Relation table);
+/* what VACUUM has removed from an index: by the index, and with the rows */
+typedef struct RemovedEntries
+{
+	Size		bytes;
+	double		share;
+	bool		xids_are_taken; /* while it did so */
+} RemovedEntries;
+
+extern BlockNumber inplace_merge_leaves(IndexVacuumInfo *info, Relation table,
+										const RemovedEntries *removed);
 
 /* btree_handler.c */
 

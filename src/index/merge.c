@@ -450,7 +450,7 @@ typedef MergeResult (*ChangeLocked) (MergeState *ms, Buffer lbuf, Buffer rbuf,
 									 BTStack stack);
 
 static MergeResult
-change_once(MergeState *ms, const MergePair * pair, BTStack stack, ChangeLocked change)
+change_once(MergeState *ms, const MergePair *pair, BTStack stack, ChangeLocked change)
 {
 	Buffer		lbuf = _bt_getbuf(ms->index, pair->left, BT_WRITE);
 	Buffer		rbuf = _bt_getbuf(ms->index, pair->right, BT_WRITE);
@@ -472,7 +472,7 @@ change_once(MergeState *ms, const MergePair * pair, BTStack stack, ChangeLocked 
 
 /* no page is locked */
 static MergeResult
-change_pair(MergeState *ms, const MergePair * pair, ChangeLocked change)
+change_pair(MergeState *ms, const MergePair *pair, ChangeLocked change)
 {
 	MemoryContext old = MemoryContextSwitchTo(ms->cxt);
 	BTStack		stack = stack_to(ms, pair->hikey);
@@ -492,13 +492,13 @@ change_pair(MergeState *ms, const MergePair * pair, ChangeLocked change)
 }
 
 MergeResult
-merge_pages(MergeState *ms, const MergePair * pair)
+merge_pages(MergeState *ms, const MergePair *pair)
 {
 	return change_pair(ms, pair, merge_locked);
 }
 
 MergeResult
-merge_shift_entries(MergeState *ms, const MergePair * pair)
+merge_shift_entries(MergeState *ms, const MergePair *pair)
 {
 	return change_pair(ms, pair, shift_locked);
 }

@@ -51,11 +51,11 @@ typedef struct MergePair
 	BlockNumber left;
 	BlockNumber right;
 	IndexTuple	hikey;
-}			MergePair;
+} MergePair;
 
 extern bool merge_is_candidate(Page page);
 extern Size merge_needed_size(MergeState *ms, Page page);
-extern MergeResult merge_pages(MergeState *ms, const MergePair * pair);
-extern MergeResult merge_shift_entries(MergeState *ms, const MergePair * pair);
+extern MergeResult merge_pages(MergeState *ms, const MergePair *pair);
+extern MergeResult merge_shift_entries(MergeState *ms, const MergePair *pair);
 
 #endif							/* INPLACE_MERGE_H */

@@ -39,11 +39,15 @@ bool		inplace_merge_index_pages = true;
 /*
  * How many pages are looked at first.  Merging is worth it if so many of a hundred
  * have less than half of what a merged page may have; packing, if all together
- * take less than this of what they would have as packed pages.
+ * take less than this of what they would have as packed pages, and have so many entries
+ * a page that these can be filled (of long ones much WAL is written for a page), and if
+ * such a part of the entries has just been removed.
  */
 #define SAMPLE_PAGES	100
 #define SPARSE_PAGES	10
-#define PACK_BELOW(fill)	((fill) * 9 / 10)
+#define PACK_MIN_ITEMS	30
+#define PACK_MIN_REMOVED	0.04
+#define PACK_BELOW(fill)	((fill) * 19 / 20)
 
 /*
  * A packed page has this, or the index's fillfactor if that is less.  By a simulation
@@ -52,7 +56,7 @@ bool		inplace_merge_index_pages = true;
 #define PACKED_PERCENT	87
 
 /* one page of so many is saved; with more, too much is moved for it */
-#define PACK_PAGES		6
+#define PACK_PAGES		8
 
 /* after how many changes given up because of scans to leave the index alone */
 #define GIVE_UP			20
@@ -74,7 +78,7 @@ typedef struct Window
 {
 	LeafNote	notes[PACK_PAGES];
 	int			n;
-}			Window;
+} Window;
 
 /* ---------------- is it worth it? ---------------- */
 
@@ -83,10 +87,11 @@ typedef struct Sample
 	int			n;
 	int			nsparse;
 	Size		needed;
-}			Sample;
+	Size		nitems;
+} Sample;
 
 static void
-sample_page(MergeState *ms, BlockNumber blk, Sample * sample)
+sample_page(MergeState *ms, BlockNumber blk, Sample *sample)
 {
 	Buffer		buffer = ReadBuffer(ms->index, blk);
 	Page		page = BufferGetPage(buffer);
@@ -98,15 +103,33 @@ sample_page(MergeState *ms, BlockNumber blk, Sample * sample)
 
 		sample->n++;
 		sample->needed += needed;
+		sample->nitems += PageGetMaxOffsetNumber(page);
 		if (needed < MERGED_FILL / 2)
 			sample->nsparse++;
 	}
 	_bt_relbuf(ms->index, buffer);
 }
 
+/*
+ * Pages that fill up and split at random have as much room as those that packing is
+ * for, but nobody takes anything away from them.
+ */
+static bool
+may_pack(MergeState *ms, const Sample *sample, double pages_each,
+		 const RemovedEntries *removed)
+{
+	double		entries = sample->needed * pages_each;
+
+	return removed->xids_are_taken &&
+		removed->bytes + removed->share * entries >= PACK_MIN_REMOVED * entries &&
+		sample->n > PACK_PAGES &&
+		sample->nitems >= PACK_MIN_ITEMS * sample->n &&
+		sample->needed < PACK_BELOW(ms->packed_fill) * sample->n;
+}
+
 /* by pages spread evenly over the file; sets "pack" */
 static bool
-is_sparse(MergeState *ms)
+is_sparse(MergeState *ms, const RemovedEntries *removed)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(ms->index);
 	BlockNumber step = Max(1, nblocks / SAMPLE_PAGES);
@@ -117,8 +140,7 @@ is_sparse(MergeState *ms)
 		VacuumDelayPoint();
 		sample_page(ms, blk, &sample);
 	}
-	ms->pack = sample.n > PACK_PAGES &&
-		sample.needed < PACK_BELOW(ms->packed_fill) * sample.n;
+	ms->pack = may_pack(ms, &sample, step, removed);
 	return ms->pack ||
 		(sample.nsparse > 1 && sample.nsparse * 100 >= sample.n * SPARSE_PAGES);
 }
@@ -133,7 +155,8 @@ note_leaf(MergeState *ms, Buffer buffer, LeafNote *note)
 
 	note->block = BufferGetBlockNumber(buffer);
 	note->next = BTPageGetOpaque(page)->btpo_next;
-	note->candidate = merge_is_candidate(page);
+	/* (no entries leave the leftmost one) */
+	note->candidate = merge_is_candidate(page) && !P_LEFTMOST(BTPageGetOpaque(page));
 	note->needed = 0;
 	note->hikey = NULL;
 	if (note->candidate)
@@ -154,7 +177,7 @@ forget_note(LeafNote *note)
 
 /* all but the last "keep" ones */
 static void
-forget_notes(Window * w, int keep)
+forget_notes(Window *w, int keep)
 {
 	int			drop = w->n - keep;
 
@@ -168,7 +191,7 @@ forget_notes(Window * w, int keep)
 
 static MergeResult
 change_neighbours(MergeState *ms, const LeafNote *left, const LeafNote *right,
-				  MergeResult (*change) (MergeState *ms, const MergePair * pair))
+				  MergeResult (*change) (MergeState *ms, const MergePair *pair))
 {
 	MergePair	pair = {left->block, right->block, left->hikey};
 	MergeResult result = change(ms, &pair);
@@ -180,7 +203,7 @@ change_neighbours(MergeState *ms, const LeafNote *left, const LeafNote *right,
 
 /* the last two, of which one is left */
 static void
-merge_last_two(MergeState *ms, Window * w)
+merge_last_two(MergeState *ms, Window *w)
 {
 	LeafNote   *left = &w->notes[w->n - 2];
 	LeafNote   *right = left + 1;
@@ -199,7 +222,7 @@ merge_last_two(MergeState *ms, Window * w)
  * The last "len" ones become one less.  If that ends half way no harm is done.
  */
 static void
-pack_last(MergeState *ms, Window * w, int len)
+pack_last(MergeState *ms, Window *w, int len)
 {
 	LeafNote   *first = &w->notes[w->n - len];
 	LeafNote   *last = first + len - 1;
@@ -216,7 +239,7 @@ pack_last(MergeState *ms, Window * w, int len)
 
 /* how many of the last ones fit one page less?  0 if no number does */
 static int
-packable(MergeState *ms, const Window * w)
+packable(MergeState *ms, const Window *w)
 {
 	Size		needed = w->notes[w->n - 1].needed;
 
@@ -295,7 +318,8 @@ packed_percent(Relation index)
  * nbtree goes through the index the next time.
  */
 BlockNumber
-inplace_merge_leaves(IndexVacuumInfo *info, Relation table)
+inplace_merge_leaves(IndexVacuumInfo *info, Relation table,
+					 const RemovedEntries *removed)
 {
 	Relation	index = info->index;
 	MergeState	ms = {0};
@@ -318,7 +342,7 @@ inplace_merge_leaves(IndexVacuumInfo *info, Relation table)
 	ms.vstate.stats = &stats;
 	ms.cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace merge",
 								   ALLOCSET_DEFAULT_SIZES);
-	if (is_sparse(&ms))
+	if (is_sparse(&ms, removed))
 	{
 		Oid			relam = index->rd_rel->relam;
 

@@ -48,6 +48,7 @@ typedef struct SweepState
 	StaleRows  *rows;
 	TM_IndexDeleteOp op;
 	BlockNumber empty_pages;
+	Size		freed;			/* bytes */
 	MemoryContext page_cxt;		/* reset after each page */
 } SweepState;
 
@@ -179,6 +180,7 @@ static void
 sweep_page(SweepState *ss, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
+	Size		free_space;
 
 	collect_tids(ss, page);
 	if (ss->op.ndeltids == 0)
@@ -191,7 +193,9 @@ sweep_page(SweepState *ss, Buffer buffer)
 		return;
 
 	ss->op.iblknum = BufferGetBlockNumber(buffer);
+	free_space = PageGetExactFreeSpace(page);
 	_bt_delitems_delete_check(ss->index, buffer, ss->table, &ss->op);
+	ss->freed += PageGetExactFreeSpace(page) - free_space;
 	if (inplace_has_payload(ss->index))
 	{
 		MemoryContext old = MemoryContextSwitchTo(ss->page_cxt);
@@ -263,11 +267,12 @@ can_be_counted(Relation index)
 
 /*
  * Delete the entries that no version of their row which is visible by the
- * horizon has.  Returns the number of pages left empty.
+ * horizon has.  Returns the number of pages left empty; "freed" is raised by the
+ * bytes that there are for others.
  */
 BlockNumber
 inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
-					StaleRows *rows)
+					StaleRows *rows, Size *freed)
 {
 	SweepState	ss = {0};
 
@@ -299,5 +304,6 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 	MemoryContextDelete(ss.page_cxt);
 	pfree(ss.op.deltids);
 	pfree(ss.op.status);
+	*freed += ss.freed;
 	return ss.empty_pages;
 }

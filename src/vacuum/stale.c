@@ -230,7 +230,8 @@ stale_sweep(InplaceVacuum *vac)
 			continue;
 		enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);
 		empty = inplace_sweep_index(vac->rel, vac->indrels[i],
-									vac->cutoffs.OldestXmin, stale);
+									vac->cutoffs.OldestXmin, stale,
+									&vac->swept_bytes[i]);
 		if (empty > 0 && dead_items_count(vac) == 0 && vac->pvs == NULL)
 			vacuum_empty_index(vac, i);
 		leave_index(vac, saved_phase);

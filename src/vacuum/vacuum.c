@@ -486,6 +486,8 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	vac->indstats = palloc0(Max(vac->nindexes, 1) *
 							sizeof(IndexBulkDeleteResult *));
 	vac->merged_pages = palloc0(Max(vac->nindexes, 1) * sizeof(BlockNumber));
+	vac->swept_bytes = palloc0(Max(vac->nindexes, 1) * sizeof(Size));
+	vac->start_xid = ReadNextFullTransactionId();
 	vacuum_report_start(&report, vac, params);
 
 	set_cutoffs(vac, params);

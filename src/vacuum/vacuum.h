@@ -138,6 +138,8 @@ typedef struct InplaceVacuum
 	int			num_index_scans;
 	IndexBulkDeleteResult **indstats;
 	BlockNumber *merged_pages;	/* of each index, for the report */
+	Size	   *swept_bytes;	/* of each index, that former keys took */
+	FullTransactionId start_xid;	/* the next one when we began */
 } InplaceVacuum;
 
 /* ---------------- freeze.c ---------------- */

@@ -39,9 +39,13 @@
 #define BYPASS_MAX_PAGES	0.02
 #define BYPASS_MAX_BYTES	(32 * 1024 * 1024)
 
-/* waiting for index pages deleted just now: how long, how often */
+/*
+ * Waiting for index pages deleted just now: how long, how often, and how often while
+ * the horizon stays.
+ */
 #define REUSE_WAIT_MS	10
 #define REUSE_TRIES		20
+#define REUSE_PATIENCE	4
 
 /* ---------------- the dead items ---------------- */
 
@@ -388,27 +392,52 @@ vacuum_indexes(InplaceVacuum *vac)
 /*
  * A page deleted just now can be used anew when all transactions of this time have
  * ended.  Where these are short it is worth waiting for that: the next to come
- * by is the next VACUUM, and until then the index grows by other pages.  If nobody
- * takes an xid they cannot be used anew, however long we wait.
+ * by is the next VACUUM, and until then the index grows by other pages.  If the horizon
+ * stays where it is (nobody takes an xid, or somebody has one for long) they cannot be
+ * used anew, however long we wait.
  */
 static void
 wait_for_deleted_pages(Relation rel)
 {
 	FullTransactionId last = ReadNextFullTransactionId();
+	TransactionId horizon = GetOldestNonRemovableTransactionId(rel);
+	int			moved = 0;
 
 	for (int i = 0; i < REUSE_TRIES; i++)
 	{
+		TransactionId now;
+
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 REUSE_WAIT_MS, WAIT_EVENT_VACUUM_TRUNCATE);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		/* this computes the horizons anew */
-		(void) GetOldestNonRemovableTransactionId(rel);
+		now = GetOldestNonRemovableTransactionId(rel);
+		if (!TransactionIdEquals(now, horizon))
+			moved = i;
 		if (GlobalVisCheckRemovableFullXid(rel, last) ||
-			FullTransactionIdEquals(ReadNextFullTransactionId(), last))
+			i - moved >= REUSE_PATIENCE)
 			break;
+		horizon = now;
 	}
+}
+
+/*
+ * What this VACUUM has removed from the index.  The pages that packing frees can be used
+ * by the next changes only if somebody has taken an xid meanwhile.
+ */
+static RemovedEntries
+removed_from(InplaceVacuum *vac, int i)
+{
+	RemovedEntries removed;
+
+	removed.bytes = vac->swept_bytes[i];
+	removed.share = vac->lpdead_items /
+		Max(vac->new_rel_tuples + vac->lpdead_items, 1);
+	removed.xids_are_taken = !FullTransactionIdEquals(ReadNextFullTransactionId(),
+													  vac->start_xid);
+	return removed;
 }
 
 static BlockNumber
@@ -416,11 +445,12 @@ merge_pages_of(InplaceVacuum *vac, int i)
 {
 	VacuumPhase saved_phase = vac->phase;
 	IndexVacuumInfo info;
+	RemovedEntries removed = removed_from(vac, i);
 	BlockNumber merged;
 
 	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
 	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
-	merged = inplace_merge_leaves(&info, vac->rel);
+	merged = inplace_merge_leaves(&info, vac->rel, &removed);
 	leave_index(vac, saved_phase);
 	return merged;
 }

@@ -39,6 +39,8 @@ $standby->start;
 
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET cursor_tuple_fraction = 1';
 my $round = 0;
+my $take_xids = PostgreSQL::Test::Utils::tempdir() . '/take_xids.sql';
+append_to_file($take_xids, "SELECT pg_current_xact_id();\n");
 
 # Leaves pages of the indexes with two thirds of their entries, and some stale ones.
 sub make_sparse
@@ -50,7 +52,7 @@ sub make_sparse
 		UPDATE t SET at = nextval('now'), s = long_key(id + $round * $rows), k = CASE WHEN id % 50 = 0 THEN NULL ELSE (id + $round) % 97 END
 			WHERE (id + $round) % 3 = 0;
 		VACUUM (INDEX_CLEANUP on) t;
-		UPDATE t SET at = nextval('now'), s = 'a' || s, k = k + 1 WHERE id % 30 = 0;});
+		UPDATE t SET at = nextval('now'), s = 'a' || s, k = k + 1 WHERE id % 6 = 0;});
 }
 
 # How many pages were merged, and how often entries moved to the right beside that.
@@ -58,7 +60,12 @@ sub vacuum
 {
 	my ($n) = @_;
 	my $from = $n->safe_psql('postgres', 'SELECT pg_current_wal_lsn()');
+	# (pages are packed if others take xids meanwhile)
+	my $takers = IPC::Run::start([ 'pgbench', '-n', '-t', 100000, '-f', $take_xids, $n->connstr('postgres') ], '<', \'', '>', \my $done, '2>', \my $said);
+	my $began = $n->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())');
+	ok(defined poll_value($n, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint > $began + 10", 60), 'xids are taken');
 	my ($rc, $out, $err) = $n->psql('postgres', 'VACUUM (VERBOSE, INDEX_CLEANUP on, PARALLEL 0) t');
+	$takers->kill_kill;
 	is($rc, 0, 'VACUUM') or diag $err;
 	my %merged = $err =~ /index "(t_\w+)": (\d+) pages merged/g;
 	note join ', ', map { "$_: $merged{$_}" } sort keys %merged;
