@@ -37,9 +37,9 @@
  *	 - Predicate locks of the left page go over to the right one, or are taken there too.
  *
  * What is not changed: the last child of a parent, whose right sibling is another's;
- * the rightmost page, and the one before it, where ascending keys go; the leftmost
- * one (18's nbtree asserts that a scan to the left does not end at a half-dead page);
- * pages with an incomplete split.
+ * the rightmost page, where ascending keys go, and with it the one before as the left
+ * of two; the leftmost one (18's nbtree asserts that a scan to the left does not end at a
+ * half-dead page); pages with an incomplete split.
  *
  * Lock order, as everywhere in nbtree: the left page, the right one, the parent.
  *
