@@ -310,7 +310,8 @@ inplace_log_discard(Oid dboid, TransactionId horizon)
  * and the record of the truncation itself is passed over by pg_rewind, which goes
  * by the length of the file.  Nothing is to be replayed: these are the server's
  * records of hints, which may come without images and then do nothing, and which
- * wal_consistency_checking leaves alone.
+ * wal_consistency_checking leaves alone.  That the pages' contents do not matter keeps
+ * recovery from prefetching them.
  */
 void
 inplace_log_undo_cut(RelFileLocator locator, BlockNumber start, BlockNumber end)
@@ -325,7 +326,7 @@ inplace_log_undo_cut(RelFileLocator locator, BlockNumber start, BlockNumber end)
 		XLogBeginInsert();
 		for (int i = 0; i <= XLR_MAX_BLOCK_ID && start < end; i++, start++)
 			XLogRegisterBlock(i, &locator, MAIN_FORKNUM, start, (Page) empty.data,
-							  REGBUF_STANDARD | REGBUF_NO_IMAGE);
+							  REGBUF_STANDARD | REGBUF_WILL_INIT);
 		(void) XLogInsert(RM_XLOG_ID, XLOG_FPI_FOR_HINT);
 	}
 }

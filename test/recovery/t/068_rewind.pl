@@ -95,6 +95,17 @@ inplace.undo_worker_delay = 50
 	crash_and_restart($old);
 	is(contents($old, 't'), $rows, "$how: contents after a crash");
 	check_clean($old, "$how: after a crash");
+
+	# Replay reads none of the pages that have been cut off.
+	$old->safe_psql('postgres', q{BEGIN; UPDATE t SET n = -n, v = upper(v); PREPARE TRANSACTION 'q'; CHECKPOINT});
+	$length = -s $old->data_dir . "/$file";
+	$old->safe_psql('postgres', q{COMMIT PREPARED 'q'});
+	undo_floor_reached($old, "$how: cut again", 60);
+	my $pages = ($length - -s $old->data_dir . "/$file") / 8192;
+	cmp_ok($pages, '>', 200, "$how: the file has been cut off again");
+	crash_and_restart($old);
+	my ($passed_over) = one($old, 'SELECT skip_init FROM pg_stat_recovery_prefetch');
+	cmp_ok($passed_over, '>=', $pages, "$how: pages that have been cut off are not prefetched");
 	$old->stop;
 	check_log($_) foreach $new, $old;
 }
