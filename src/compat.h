@@ -238,6 +238,16 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define AllocDecodedChange(rb)	ReorderBufferGetChange(rb)
 #endif
 
+/*
+ * By whose horizon nbtree uses a deleted page anew: that of all databases up to 15, that
+ * of the table's from 16 on.
+ */
+#if PG_VERSION_NUM >= 160000
+#define BtRecyclingHorizonOf(table)	(table)
+#else
+#define BtRecyclingHorizonOf(table)	((Relation) NULL)
+#endif
+
 /* nbtree's way down to a leaf: the table came in 16, the snapshot went in 17 */
 #if PG_VERSION_NUM >= 170000
 #define BtSearchLeaf(index, table, key, buffer) \

@@ -399,8 +399,9 @@ vacuum_indexes(InplaceVacuum *vac)
 static void
 wait_for_deleted_pages(Relation rel)
 {
+	Relation	whose = BtRecyclingHorizonOf(rel);
 	FullTransactionId last = ReadNextFullTransactionId();
-	TransactionId horizon = GetOldestNonRemovableTransactionId(rel);
+	TransactionId horizon = GetOldestNonRemovableTransactionId(whose);
 	int			moved = 0;
 
 	for (int i = 0; i < REUSE_TRIES; i++)
@@ -413,10 +414,10 @@ wait_for_deleted_pages(Relation rel)
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		/* this computes the horizons anew */
-		now = GetOldestNonRemovableTransactionId(rel);
+		now = GetOldestNonRemovableTransactionId(whose);
 		if (!TransactionIdEquals(now, horizon))
 			moved = i;
-		if (GlobalVisCheckRemovableFullXid(rel, last) ||
+		if (GlobalVisCheckRemovableFullXid(whose, last) ||
 			i - moved >= REUSE_PATIENCE)
 			break;
 		horizon = now;
