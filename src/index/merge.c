@@ -242,6 +242,40 @@ lock_parent(MergeState *ms, BTStack stack, BlockNumber left, BlockNumber right,
 	return InvalidBuffer;
 }
 
+/*
+ * How many of the pages, neighbours of which the first one's high key is given, has
+ * the first one's parent?
+ */
+int
+merge_siblings(MergeState *ms, const BlockNumber *blocks, int n, IndexTuple hikey)
+{
+	MemoryContext old = MemoryContextSwitchTo(ms->cxt);
+	BTStack		stack = stack_to(ms, hikey);
+	Buffer		buffer = InvalidBuffer;
+	int			found = 0;
+
+	if (stack != NULL)
+		buffer = BtGetStackBuf(ms->index, ms->table, stack, blocks[0]);
+	if (BufferIsValid(buffer))
+	{
+		Page		page = BufferGetPage(buffer);
+
+		for (OffsetNumber off = stack->bts_offset;
+			 found < n && off <= PageGetMaxOffsetNumber(page); off++)
+		{
+			IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+
+			if (BTreeTupleGetDownLink(itup) != blocks[found])
+				break;
+			found++;
+		}
+		_bt_relbuf(ms->index, buffer);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(ms->cxt);
+	return found;
+}
+
 /* the entries of a page from "first" on, one after the other; returns their length */
 static Size
 copy_entries(Page page, OffsetNumber first, char *entries)

@@ -55,6 +55,8 @@ typedef struct MergePair
 
 extern bool merge_is_candidate(Page page);
 extern Size merge_needed_size(MergeState *ms, Page page);
+extern int	merge_siblings(MergeState *ms, const BlockNumber *blocks, int n,
+						   IndexTuple hikey);
 extern MergeResult merge_pages(MergeState *ms, const MergePair *pair);
 extern MergeResult merge_shift_entries(MergeState *ms, const MergePair *pair);
 

@@ -237,6 +237,18 @@ pack_last(MergeState *ms, Window *w, int len)
 	}
 }
 
+/* how many of the last "len" ones has the parent of the first of them? */
+static int
+siblings_of_last(MergeState *ms, const Window *w, int len)
+{
+	const LeafNote *first = &w->notes[w->n - len];
+	BlockNumber blocks[PACK_PAGES];
+
+	for (int i = 0; i < len; i++)
+		blocks[i] = first[i].block;
+	return merge_siblings(ms, blocks, len, first->hikey);
+}
+
 /* how many of the last ones fit one page less?  0 if no number does */
 static int
 packable(MergeState *ms, const Window *w)
@@ -287,6 +299,14 @@ merge_along(MergeState *ms)
 			merge_last_two(ms, &w);
 		else if (len > 2)
 		{
+			int			siblings = siblings_of_last(ms, &w, len);
+
+			/* entries go from child to child of one parent only */
+			if (siblings < len)
+			{
+				forget_notes(&w, len - Max(siblings, 1));
+				continue;
+			}
 			pack_last(ms, &w, len);
 			forget_notes(&w, 1);
 			/* it has been filled */
