@@ -110,7 +110,8 @@ inplace_entry_matches_slot(Relation index, IndexTuple itup, TupleTableSlot *slot
  */
 bool
 inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
-							InplaceTupleHeader tup, bool locked)
+							InplaceTupleHeader tup, const ItemPointerData *tid,
+							bool locked)
 {
 	if (inplace_key_is_computed(index))
 	{
@@ -119,7 +120,7 @@ inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
 
 		if (!inplace_index_key(index)->known)
 			return true;
-		switch (inplace_key_guarded(table, index, tup, !locked, values, isnull))
+		switch (inplace_key_guarded(table, index, tup, tid, !locked, values, isnull))
 		{
 			case KEY_NONE:
 				return false;
@@ -137,7 +138,7 @@ inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
 										  &entry_null);
 		Datum		value = inplace_getattr(RelationGetDescr(table), tup,
 											index->rd_index->indkey.values[i],
-											&value_null, CurrentMemoryContext);
+											&value_null, CurrentMemoryContext, tid);
 
 		if (locked && !value_null &&
 			TupleDescAttr(RelationGetDescr(index), i)->attlen == -1 &&
@@ -212,7 +213,8 @@ inplace_entry_of_tuple(Relation table, Relation index, IndexTuple itup,
 
 		values[i] = inplace_getattr(RelationGetDescr(table), tup,
 									index->rd_index->indkey.values[i],
-									&isnull[i], CurrentMemoryContext);
+									&isnull[i], CurrentMemoryContext,
+									&itup->t_tid);
 		if (!same_value(index, i, entry, entry_null, values[i], isnull[i]))
 			same = false;
 	}
@@ -244,7 +246,7 @@ equal_value(Relation index, int i, Datum a, bool a_null, Datum b, bool b_null)
  */
 bool
 inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
-						  InplaceTupleHeader tup)
+						  InplaceTupleHeader tup, const ItemPointerData *tid)
 {
 	Relation	index = key->index;
 	bool		exact;
@@ -255,8 +257,8 @@ inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
 		return true;
 	exact = inplace_index_key(index)->exact;
 	if ((inplace_key_is_computed(index) ?
-		 inplace_key_guarded(table, index, tup, true, values, isnull) :
-		 inplace_key_of_tuple(table, index, tup, values, isnull)) != KEY_FOUND)
+		 inplace_key_guarded(table, index, tup, tid, true, values, isnull) :
+		 inplace_key_of_tuple(table, index, tup, tid, values, isnull)) != KEY_FOUND)
 		return false;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (!same_value(index, i, key->values[i], key->isnull[i],
@@ -269,9 +271,10 @@ inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
 
 /* did the transaction of the version abort? */
 static bool
-version_aborted(Relation table, InplaceTupleHeader tup)
+version_aborted(const ChainWalk *walk)
 {
-	return inplace_xid_status(table, tup, InvalidBuffer) == XID_ABORTED;
+	return inplace_copied_xid_status(walk->rel, walk->tuple, walk->blk,
+									 walk->off) == XID_ABORTED;
 }
 
 static bool
@@ -279,16 +282,19 @@ any_version_matches(ChainWalk *walk, Relation table, Relation index,
 					IndexTuple itup, TransactionId oldest_xmin,
 					TransactionId *xid)
 {
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, walk->blk, walk->off);
 	for (;;)
 	{
-		if (version_aborted(table, walk->tuple))
+		if (version_aborted(walk))
 		{
 			/* nobody's; but an older one may be */
 			if (!inplace_walk_back(walk, InvalidTransactionId))
 				return true;
 			continue;
 		}
-		if (inplace_entry_matches_tuple(table, index, itup, walk->tuple, true))
+		if (inplace_entry_matches_tuple(table, index, itup, walk->tuple, &tid, true))
 			return true;
 		*xid = (walk->tuple->t_infomask & IP_FROZEN) ? InvalidTransactionId :
 			walk->tuple->t_xid;
@@ -449,7 +455,7 @@ inplace_key_change(Relation table, Relation index, InplaceTupleHeader old,
 	bool		isnull[INDEX_MAX_KEYS];
 	Datum		old_values[INDEX_MAX_KEYS];
 	bool		old_isnull[INDEX_MAX_KEYS];
-	KeyOf		had = inplace_key_of_tuple(table, index, old, old_values, old_isnull);
+	KeyOf		had = inplace_key_of_tuple(table, index, old, tid, old_values, old_isnull);
 	KeyOf		has = inplace_key_of_slot(index, slot, values, isnull);
 	bool		identical = true;
 	bool		equal = true;

@@ -150,7 +150,7 @@ extern bool inplace_entry_matches_slot(Relation index, IndexTuple itup,
 									   TupleTableSlot *slot);
 extern bool inplace_entry_matches_tuple(Relation table, Relation index,
 										IndexTuple itup, InplaceTupleHeader tup,
-										bool locked);
+										const ItemPointerData *tid, bool locked);
 extern bool inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
 								 BlockNumber blk, OffsetNumber off,
 								 InplaceTupleHeader tup, Size len,
@@ -234,6 +234,7 @@ extern const UniqueCheckKey *inplace_unique_check_key;
 extern bool inplace_index_is_btree(Relation index);
 extern bool inplace_index_class_takes(Relation index);
 extern bool inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
-									  InplaceTupleHeader tup);
+									  InplaceTupleHeader tup,
+									  const ItemPointerData *tid);
 
 #endif							/* INPLACE_INDEX_H */

@@ -423,7 +423,7 @@ inplace_key_of_slot(Relation index, TupleTableSlot *slot, Datum *values,
 
 static KeyOf
 key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
-			 bool detoast, Datum *values, bool *isnull)
+			 const ItemPointerData *tid, bool detoast, Datum *values, bool *isnull)
 {
 	TupleDesc	desc = RelationGetDescr(table);
 	IndexKey   *key = inplace_index_key(index);
@@ -438,7 +438,7 @@ key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
 		AttrNumber	att = key->columns[i];
 		bool		null;
 		Datum		value = inplace_getattr(desc, tup, att, &null,
-											CurrentMemoryContext);
+											CurrentMemoryContext, tid);
 
 		if (!detoast && !null && TupleDescAttr(desc, att - 1)->attlen == -1 &&
 			VARATT_IS_EXTERNAL(DatumGetPointer(value)))
@@ -453,14 +453,14 @@ key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
 /* the same of a tuple */
 KeyOf
 inplace_key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
-					 Datum *values, bool *isnull)
+					 const ItemPointerData *tid, Datum *values, bool *isnull)
 {
 	if (inplace_key_is_computed(index))
-		return key_of_tuple(table, index, tup, true, values, isnull);
+		return key_of_tuple(table, index, tup, tid, true, values, isnull);
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		values[i] = inplace_getattr(RelationGetDescr(table), tup,
 									index->rd_index->indkey.values[i],
-									&isnull[i], CurrentMemoryContext);
+									&isnull[i], CurrentMemoryContext, tid);
 	return KEY_FOUND;
 }
 
@@ -473,7 +473,7 @@ inplace_key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
  */
 KeyOf
 inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
-					bool detoast, Datum *values, bool *isnull)
+					const ItemPointerData *tid, bool detoast, Datum *values, bool *isnull)
 {
 	volatile KeyOf result = KEY_UNKNOWN;
 	MemoryContext cxt = CurrentMemoryContext;
@@ -485,7 +485,7 @@ inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
 	PG_TRY();
 	{
 		CurrentResourceOwner = owner;
-		result = key_of_tuple(table, index, tup, detoast, values, isnull);
+		result = key_of_tuple(table, index, tup, tid, detoast, values, isnull);
 		CurrentResourceOwner = outer;
 	}
 	PG_CATCH();

@@ -53,10 +53,11 @@ extern IndexKey *inplace_index_key(Relation index);
 extern KeyOf inplace_key_of_slot(Relation index, TupleTableSlot *slot,
 								 Datum *values, bool *isnull);
 extern KeyOf inplace_key_of_tuple(Relation table, Relation index,
-								  InplaceTupleHeader tup,
+								  InplaceTupleHeader tup, const ItemPointerData *tid,
 								  Datum *values, bool *isnull);
 extern KeyOf inplace_key_guarded(Relation table, Relation index,
-								 InplaceTupleHeader tup, bool detoast,
+								 InplaceTupleHeader tup, const ItemPointerData *tid,
+								 bool detoast,
 								 Datum *values, bool *isnull);
 
 #endif							/* INPLACE_KEY_H */

@@ -311,7 +311,7 @@ check_item(CheckState *state, BlockNumber block, OffsetNumber off, Page page,
 	 */
 	problem = CheckXid(state, tup);
 	if (problem == NULL && HdrNatts(tup) > state->desc->natts &&
-		inplace_xid_status(state->rel, tup, InvalidBuffer) == XID_ABORTED)
+		inplace_copied_xid_status(state->rel, tup, block, off) == XID_ABORTED)
 		return;
 	if (problem == NULL)
 		problem = InsightCheckRow(state->desc, tup, itemlen, &len);

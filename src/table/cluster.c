@@ -606,7 +606,7 @@ entry_places_row(CopyState *cs, Relation index, IndexTuple itup,
 		MemoryContext oldcxt = MemoryContextSwitchTo(cs->row_cxt);
 
 		row->copied = inplace_entry_matches_tuple(cs->old, index, itup, tup,
-												  true);
+												  &tid, true);
 		MemoryContextSwitchTo(oldcxt);
 		MemoryContextReset(cs->row_cxt);
 	}

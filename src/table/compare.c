@@ -157,7 +157,7 @@ inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup, Size oldlen,
 			{
 				bool		isnull;
 				Datum		v = inplace_getattr(desc, newtup, i + 1, &isnull,
-												CurrentMemoryContext);
+												CurrentMemoryContext, NULL);
 
 				diff->changed[i] = !datumIsEqual(missing, v, att->attbyval,
 												 att->attlen);

@@ -325,6 +325,7 @@ dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
 {
 	static ChainWalk *walk = NULL;
 	const UniqueCheckKey *key = inplace_unique_check_key;
+	ItemPointerData tid;
 
 	/* a check of another table may have been begun by an operator class */
 	if (fetch->itup == NULL &&
@@ -333,15 +334,16 @@ dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
 	if (walk == NULL)
 		walk = MemoryContextAlloc(TopMemoryContext, sizeof(ChainWalk));
 	inplace_walk_begin(walk, rel, blk, off, tup, len);
+	ItemPointerSet(&tid, blk, off);
 	for (;;)
 	{
-		XidStatus	status = inplace_xid_status(rel, walk->tuple, InvalidBuffer);
+		XidStatus	status = inplace_copied_xid_status(rel, walk->tuple, blk, off);
 
 		if (status != XID_ABORTED &&
 			(fetch->itup != NULL ?
 			 inplace_entry_matches_tuple(rel, fetch->index, fetch->itup,
-										 walk->tuple, false) :
-			 inplace_key_matches_tuple(rel, key, walk->tuple)))
+										 walk->tuple, &tid, false) :
+			 inplace_key_matches_tuple(rel, key, walk->tuple, &tid)))
 		{
 			if (status == XID_IN_PROGRESS)
 			{

@@ -31,11 +31,20 @@
 #include "table/lock_trace.h"
 #include "wal/wal.h"
 
+/* of a version of the row there */
+static XidStatus
+status_at(Relation rel, const ItemPointerData *tid, InplaceTupleHeader hdr)
+{
+	return inplace_copied_xid_status(rel, hdr, ItemPointerGetBlockNumber(tid),
+									 ItemPointerGetOffsetNumber(tid));
+}
+
 /* is this the version meant?  (Locks are for committed ones.) */
 static bool
-is_version_meant(Relation rel, const RowTarget *target, InplaceTupleHeader hdr)
+is_version_meant(Relation rel, const RowTarget *target, const ItemPointerData *tid,
+				 InplaceTupleHeader hdr)
 {
-	XidStatus	status = inplace_xid_status(rel, hdr, InvalidBuffer);
+	XidStatus	status = status_at(rel, tid, hdr);
 
 	return status == XID_COMMITTED &&
 		inplace_is_target(target, hdr, status, InvalidCommandId);
@@ -60,7 +69,7 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 
 		if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
 			return false;
-		if (is_version_meant(rel, target, &hdr))
+		if (is_version_meant(rel, target, &target->tid, &hdr))
 			return (newer.t_infomask & IP_MOVED_PARTITION) == 0 &&
 				inplace_change_mode(&newer) != LockTupleExclusive;
 	}
@@ -137,7 +146,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 	for (;;)
 	{
 		InplaceTupleHeaderData newer = hdr;
-		XidStatus	status = inplace_xid_status(rel, &newer, InvalidBuffer);
+		XidStatus	status = status_at(rel, tid, &newer);
 		bool		first = !inplace_version_before(rel, tid, &hdr, true, &guard,
 													&rec);
 
@@ -145,7 +154,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 			return CHAIN_FREE;
 		if (target != NULL && first)
 			return CHAIN_GONE;	/* long replaced */
-		if (target != NULL && is_version_meant(rel, target, &hdr))
+		if (target != NULL && is_version_meant(rel, target, tid, &hdr))
 			break;
 		any_here = true;
 		if (first)

@@ -376,6 +376,15 @@ fill_tmfd(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		(void) inplace_moved_to(rel, tup, &tid, &tmfd->ctid);
 }
 
+/* of a version of the row that is meant */
+static XidStatus
+target_status(Relation rel, const RowTarget *target, InplaceTupleHeader hdr)
+{
+	return inplace_copied_xid_status(rel, hdr,
+									 ItemPointerGetBlockNumber(&target->tid),
+									 ItemPointerGetOffsetNumber(&target->tid));
+}
+
 /*
  * FOR KEY SHARE does not mind changes of the row that leave its keys alone, in
  * progress or committed since: it locks the version that is meant.  Is that
@@ -392,7 +401,7 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 
 	for (;;)
 	{
-		XidStatus	status = inplace_xid_status(rel, &hdr, InvalidBuffer);
+		XidStatus	status = target_status(rel, target, &hdr);
 
 		if (hdr.t_infomask & (IP_KEYS_UPDATED | IP_MOVED_PARTITION) ||
 			((hdr.t_infomask & IP_DELETED) && !(hdr.t_infomask & IP_MOVED)))
@@ -402,7 +411,7 @@ target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
 									status == XID_COMMITTED, &guard, &rec))
 			return false;
 
-		status = inplace_xid_status(rel, &hdr, InvalidBuffer);
+		status = target_status(rel, target, &hdr);
 		if (status == XID_COMMITTED &&
 			inplace_is_target(target, &hdr, status, InvalidCommandId))
 		{
@@ -427,7 +436,7 @@ inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 
 		if (!inplace_version_before(rel, &target->tid, hdr, true, &guard, &rec))
 			return InvalidTransactionId;
-		status = inplace_xid_status(rel, hdr, InvalidBuffer);
+		status = target_status(rel, target, hdr);
 		if (status == XID_COMMITTED &&
 			inplace_is_target(target, hdr, status, InvalidCommandId))
 			return rec.replaced.xid;
@@ -466,7 +475,7 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		hdr = rec.old;
 		if (rec.hdr.ur_type == UNDO_LOCK)
 			continue;
-		status = inplace_xid_status(rel, &hdr, InvalidBuffer);
+		status = target_status(rel, target, &hdr);
 		if (status == XID_COMMITTED)
 		{
 			inplace_queue_for(rc, &hdr);
@@ -498,7 +507,7 @@ updated_before_delete(Relation rel, InplaceTupleHeader tup,
 	if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
 		return false;
 	return !inplace_is_target(target, &hdr,
-							  inplace_xid_status(rel, &hdr, InvalidBuffer),
+							  target_status(rel, target, &hdr),
 							  InvalidCommandId) &&
 		!(mode == LockTupleKeyShare &&
 		  target_below_nonkey_changes(rel, &hdr, target, &replacer));
@@ -532,7 +541,7 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 
 		if (!inplace_version_before(rel, &target->tid, &hdr, false, &guard, &rec))
 			return cid;
-		status = inplace_xid_status(rel, &hdr, InvalidBuffer);
+		status = inplace_copied_xid_status(rel, &hdr, blk, off);
 		if (status != XID_CURRENT)
 			return status == XID_COMMITTED &&
 				!inplace_is_target(target, &hdr, status, InvalidCommandId) ? newest : cid;

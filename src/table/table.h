@@ -213,6 +213,10 @@ enum
 extern XidStatus inplace_xid_status(Relation rel, InplaceTupleHeader tup,
 									Buffer buffer);
 
+/* the same of a copy of the header, or of an older one, of that row */
+extern XidStatus inplace_copied_xid_status(Relation rel, InplaceTupleHeader hdr,
+										   BlockNumber blk, OffsetNumber off);
+
 /* the command in which our own transaction made the newest version */
 extern CommandId inplace_change_cid(Relation rel, InplaceTupleHeader tup,
 									BlockNumber blk, OffsetNumber off);

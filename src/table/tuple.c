@@ -792,9 +792,10 @@ inplace_deform_first(TupleDesc desc, InplaceTupleHeader tup, int natts,
 	return got;
 }
 
+/* tid is for errors; it may be NULL */
 Datum
 inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
-				bool *isnull, MemoryContext cxt)
+				bool *isnull, MemoryContext cxt, const ItemPointerData *tid)
 {
 	Datum		values[MaxTupleAttributeNumber];
 	bool		nulls[MaxTupleAttributeNumber];
@@ -802,7 +803,7 @@ inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 	Assert(attnum > 0);
 	if (attnum > HdrNatts(tup))
 		return getmissingattr(desc, attnum, isnull);
-	inplace_deform_first(desc, tup, attnum, values, nulls, cxt, NULL);
+	inplace_deform_first(desc, tup, attnum, values, nulls, cxt, tid);
 	*isnull = nulls[attnum - 1];
 	return values[attnum - 1];
 }

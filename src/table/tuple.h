@@ -74,7 +74,8 @@ typedef struct InplaceTupleHeaderData
 	uint16		t_infomask;
 	uint16		t_natts;		/* number of attributes, and flags */
 	uint8		t_tag;			/* version tag, 0 .. INPLACE_MAX_TAG */
-} pg_attribute_packed() InplaceTupleHeaderData;
+}			pg_attribute_packed()
+InplaceTupleHeaderData;
 
 typedef InplaceTupleHeaderData *InplaceTupleHeader;
 
@@ -387,6 +388,7 @@ extern void inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen);
 
 /* one attribute; missing attributes come from the catalog's defaults */
 extern Datum inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
-							 bool *isnull, MemoryContext cxt);
+							 bool *isnull, MemoryContext cxt,
+							 const ItemPointerData *tid);
 
 #endif							/* INPLACE_TUPLE_H */

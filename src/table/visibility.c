@@ -66,7 +66,7 @@ typedef struct XidPlace
 {
 	TransactionId xid;
 	const char *relname;
-	BlockNumber blk;			/* or Invalid: an older version, or a copy */
+	BlockNumber blk;			/* or Invalid: of a copy */
 	OffsetNumber off;
 } XidPlace;
 
@@ -142,19 +142,33 @@ old_row_committed(Relation rel, InplaceTupleHeader tup, Buffer buffer)
 	return old_xid_committed(rel, blk, off, tup->t_xid);
 }
 
-XidStatus
-inplace_xid_status(Relation rel, InplaceTupleHeader tup, Buffer buffer)
+/* without a look into the commit log; false if that has to be asked */
+static inline bool
+status_is_known(InplaceTupleHeader tup, XidStatus *status)
 {
 	TransactionId xid = tup->t_xid;
 
 	if (tup->t_infomask & (IP_COMMITTED | IP_FROZEN))
-		return XID_COMMITTED;
-	if (tup->t_infomask & IP_ABORTED)
-		return XID_ABORTED;
-	if (TransactionIdIsCurrentTransactionId(xid))
-		return XID_CURRENT;
-	if (TransactionIdIsInProgress(xid))
-		return XID_IN_PROGRESS;
+		*status = XID_COMMITTED;
+	else if (tup->t_infomask & IP_ABORTED)
+		*status = XID_ABORTED;
+	else if (TransactionIdIsCurrentTransactionId(xid))
+		*status = XID_CURRENT;
+	else if (TransactionIdIsInProgress(xid))
+		*status = XID_IN_PROGRESS;
+	else
+		return false;
+	return true;
+}
+
+XidStatus
+inplace_xid_status(Relation rel, InplaceTupleHeader tup, Buffer buffer)
+{
+	TransactionId xid = tup->t_xid;
+	XidStatus	status;
+
+	if (status_is_known(tup, &status))
+		return status;
 	if (unlikely(is_old_xid(xid)) ? old_row_committed(rel, tup, buffer) :
 		TransactionIdDidCommit(xid))
 	{
@@ -164,6 +178,21 @@ inplace_xid_status(Relation rel, InplaceTupleHeader tup, Buffer buffer)
 	}
 	if (BufferIsValid(buffer))
 		inplace_set_hint(tup, buffer, IP_ABORTED, xid);
+	return XID_ABORTED;
+}
+
+XidStatus
+inplace_copied_xid_status(Relation rel, InplaceTupleHeader hdr, BlockNumber blk,
+						  OffsetNumber off)
+{
+	TransactionId xid = hdr->t_xid;
+	XidStatus	status;
+
+	if (status_is_known(hdr, &status))
+		return status;
+	if (unlikely(is_old_xid(xid)) ? old_xid_committed(rel, blk, off, xid) :
+		TransactionIdDidCommit(xid))
+		return XID_COMMITTED;
 	return XID_ABORTED;
 }
 
@@ -368,9 +397,9 @@ walk_info(VersionWalk *w, CommandId cid)
 }
 
 static inline XidStatus
-header_status(Relation rel, InplaceTupleHeader hdr)
+header_status(VersionWalk *w)
 {
-	return inplace_xid_status(rel, hdr, InvalidBuffer);
+	return inplace_copied_xid_status(w->rel, &w->hdr, w->blk, w->off);
 }
 
 /*
@@ -495,7 +524,7 @@ fetch_self(VersionWalk *w, Buffer buffer)
 {
 	for (;;)
 	{
-		switch (header_status(w->rel, &w->hdr))
+		switch (header_status(w))
 		{
 			case XID_CURRENT:
 			case XID_COMMITTED:
@@ -532,7 +561,7 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 	{
 		TransactionId xid = w->hdr.t_xid;
 
-		switch (header_status(w->rel, &w->hdr))
+		switch (header_status(w))
 		{
 			case XID_CURRENT:
 			case XID_COMMITTED:
@@ -674,7 +703,7 @@ inplace_fetch_tagged(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 			   ItemIdGetLength(lp), version);
 	for (;;)
 	{
-		XidStatus	status = header_status(rel, &w.hdr);
+		XidStatus	status = header_status(&w);
 
 		/*
 		 * A delete does not make a version of its own: the tag is that of the

@@ -121,7 +121,7 @@ chain_leads_there(ReleaseState *rs, Relation rel, BlockNumber block,
 {
 	InplaceTupleHeaderData hdr = *tup;
 
-	if (inplace_xid_status(rel, &hdr, InvalidBuffer) == XID_ABORTED)
+	if (inplace_copied_xid_status(rel, &hdr, block, off) == XID_ABORTED)
 		return true;
 	for (int steps = 0; steps < RELEASE_MAX_STEPS; steps++)
 	{

@@ -116,7 +116,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 	{
 		inplace_trace_restore(rc, &rc->base, &trace);
 		oldrc.base = rec->old;
-		oldrc.status = inplace_xid_status(rel, &oldrc.base, InvalidBuffer);
+		oldrc.status = inplace_copied_xid_status(rel, &oldrc.base, blk, off);
 		if (oldrc.status != XID_ABORTED &&
 			inplace_nothing_older(rel, &oldrc.base, oldrc.status))
 			inplace_header_lock_direct(old, locker, multi, mode, trace.undone);

@@ -96,7 +96,7 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 						(hdr.t_infomask & IP_LOCK_MULTI) != 0);
 
 		if ((hdr.t_infomask & IP_FROZEN) != 0 ||
-			inplace_xid_status(vac->rel, &hdr, InvalidBuffer) == XID_COMMITTED)
+			inplace_copied_xid_status(vac->rel, &hdr, survey->blk, off) == XID_COMMITTED)
 		{
 			/* its lockers come back with it; nothing older does */
 			if (hdr.t_infomask & IP_LOCK_INDIRECT &&

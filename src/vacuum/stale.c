@@ -107,14 +107,15 @@ stale_clear_page(InplaceVacuum *vac, Buffer buffer)
 /* ---------------- step 1 ---------------- */
 
 static bool
-is_external(TupleDesc desc, InplaceTupleHeader tup, AttrNumber att)
+is_external(TupleDesc desc, InplaceTupleHeader tup, AttrNumber att,
+			const ItemPointerData *tid)
 {
 	bool		isnull;
 	Datum		value;
 
 	if (att <= 0 || TupleDescAttr(desc, att - 1)->attlen != -1)
 		return false;
-	value = inplace_getattr(desc, tup, att, &isnull, CurrentMemoryContext);
+	value = inplace_getattr(desc, tup, att, &isnull, CurrentMemoryContext, tid);
 	return !isnull && VARATT_IS_EXTERNAL(DatumGetPointer(value));
 }
 
@@ -123,7 +124,8 @@ is_external(TupleDesc desc, InplaceTupleHeader tup, AttrNumber att)
  * one?
  */
 static bool
-has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup)
+has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup,
+				 const ItemPointerData *tid)
 {
 	TupleDesc	desc = RelationGetDescr(vac->rel);
 
@@ -137,13 +139,13 @@ has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup)
 		if (!inplace_index_is_btree(index))
 			continue;
 		for (int k = 0; k < index->rd_index->indnatts; k++)
-			if (is_external(desc, tup, index->rd_index->indkey.values[k]))
+			if (is_external(desc, tup, index->rd_index->indkey.values[k], tid))
 				return true;
 		if (!inplace_key_is_computed(index))
 			continue;
 		key = inplace_index_key(index);
 		for (int k = 0; k < key->ncolumns; k++)
-			if (is_external(desc, tup, key->columns[k]))
+			if (is_external(desc, tup, key->columns[k], tid))
 				return true;
 	}
 	return false;
@@ -169,9 +171,12 @@ void
 stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 				 PageSurvey *survey)
 {
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, survey->blk, off);
 	if (HdrIsSwept(tup))
 		survey->nstale_pending++;
-	else if (!vac->do_index_vacuuming || has_external_key(vac, tup))
+	else if (!vac->do_index_vacuuming || has_external_key(vac, tup, &tid))
 		;						/* not as things are */
 	else if ((!(tup->t_infomask & IP_FROZEN) &&
 			  !TransactionIdPrecedes(tup->t_xid, vac->cutoffs.OldestXmin)) ||

@@ -177,6 +177,51 @@ is(one($node, q{CREATE TABLE fine (i int) USING inplace; INSERT INTO fine SELECT
 	SELECT sum(i) FROM fine}), '501500', 'a table without damage');
 sleep 3;
 cmp_ok(one($node, 'SELECT count(*) FROM inplace.undo'), '>=', 2, 'the view of undo');
+
+# ---- errors name the row
+
+# one row of each table has several entries in an index: readers compare them with its key
+$node->safe_psql('postgres', q{
+	CREATE TABLE named (id int, v text, n int) USING inplace;
+	INSERT INTO named SELECT i, repeat('v', 20), i FROM generate_series(1, 10) i;
+	CREATE UNIQUE INDEX named_n ON named USING inplace_btree (n);
+	CREATE INDEX named_sum ON named USING inplace_btree ((n + 0));
+	UPDATE named SET n = n + 100 WHERE id = 7;
+	CREATE TABLE old_xid (LIKE named) USING inplace;
+	INSERT INTO old_xid SELECT * FROM named;
+	CREATE UNIQUE INDEX old_xid_n ON old_xid USING inplace_btree (n);
+	UPDATE old_xid SET n = n + 200 WHERE id = 7;
+	CHECKPOINT});
+sub place
+{
+	my ($table) = @_;
+	my $lp = one($node, "SELECT lp_off FROM inplace.page_items('$table', 0) WHERE item = 7");
+	return ($data . '/' . one($node, "SELECT pg_relation_filepath('$table')"), $lp);
+}
+my ($file, $row) = place('named');
+my ($xid_file, $xid_row) = place('old_xid');
+$node->stop;
+# a text without an end, behind the header and an integer; an xid of long ago, and no hints
+overwrite_file($file, $row + 15 + 4, "\0\xfc\xff\xff\x7f");
+overwrite_file($xid_file, $xid_row, pack('L', 3_000_000_000));
+open(my $fh, '+<', $xid_file) or die;
+binmode $fh;
+seek($fh, $xid_row + 10, 0);
+read($fh, my $mask, 2);
+close $fh;
+overwrite_file($xid_file, $xid_row + 10, pack('S', unpack('S', $mask) & ~0x0070));
+$node->start;
+foreach my $sql ('INSERT INTO %s VALUES (11, NULL, 7)', 'INSERT INTO %s VALUES (11, NULL, 107)', 'VACUUM (INDEX_CLEANUP on) %s', 'CLUSTER %s USING %s_n',
+	'SET enable_seqscan = off; SELECT n FROM %s WHERE n BETWEEN 5 AND 8', 'UPDATE %s SET n = n + 1 WHERE id = 7', 'SELECT id FROM %s FOR UPDATE', q{SELECT * FROM inplace.check('%s')},
+	'SELECT n FROM %s WHERE n + 0 = 7')
+{
+	foreach my $table ('named', 'old_xid')
+	{
+		(my $q = $sql) =~ s/%s/$table/g;
+		my (undef, undef, $err) = $node->psql('postgres', $q, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+		unlike($err, qr/\ba row of relation/, "the row is named: $q");
+	}
+}
 $node->stop;
 check_log($node);
 done_testing();
