@@ -13,6 +13,10 @@ DECLARE
     total integer;
     seen integer := 0;
     done integer := 0;
+    -- (here and in other sessions)
+    heap_is_default CONSTANT boolean := (SELECT s.setting = 'heap' AND s.reset_val = 'heap'
+                                         FROM pg_catalog.pg_settings s
+                                         WHERE s.name = 'default_table_access_method');
 BEGIN
     IF method NOT IN ('inplace', 'heap') THEN
         RAISE invalid_parameter_value USING
@@ -64,9 +68,15 @@ BEGIN
     FOR member IN SELECT * FROM inplace.convertible_members(rel)
     LOOP
         IF member.relkind = 'p' THEN
-            -- a partitioned table has one from 17 on, for partitions to come
-            IF pg_catalog.current_setting('server_version_num')::integer >= 170000
-               AND member.amname IS DISTINCT FROM method THEN
+            -- A partitioned table has one from 17 on, for partitions to come; or none
+            -- if that does as well, for that is what it had before.
+            IF pg_catalog.current_setting('server_version_num')::integer < 170000 THEN
+                NULL;
+            ELSIF method = 'heap' AND heap_is_default THEN
+                IF member.amname IS NOT NULL THEN
+                    EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD DEFAULT', member.name);
+                END IF;
+            ELSIF member.amname IS DISTINCT FROM method THEN
                 EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD %I', member.name, method);
             END IF;
             CONTINUE;

@@ -151,8 +151,20 @@ SELECT index, method FROM cv.methods WHERE on_table::text LIKE '%part%' ORDER BY
 SELECT t.relid, a.amname FROM pg_partition_tree('cv.part') t JOIN pg_class c ON c.oid = t.relid LEFT JOIN pg_am a ON a.oid = c.relam WHERE t.isleaf ORDER BY 1;
 SELECT a, b, count(*) FROM cv.part WHERE b = 2 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 3;
 SELECT inplace.convert('cv.part');
+-- from 17 on what new partitions get goes with them
+SELECT (count(relam) FILTER (WHERE relam <> 0) = 2) = (current_setting('server_version_num')::int >= 170000) AS set_for_new_ones
+	FROM pg_class WHERE oid IN ('cv.part'::regclass, 'cv.part_2'::regclass);
 SELECT inplace.convert('cv.part', 'heap');
 SELECT index, method FROM cv.methods WHERE on_table::text LIKE '%part%' ORDER BY 1;
+-- ... and back, to none
+SELECT count(*) FROM pg_class WHERE oid IN ('cv.part'::regclass, 'cv.part_2'::regclass) AND relam <> 0;
+SET default_table_access_method = inplace;
+SELECT inplace.convert('cv.part', 'heap');
+RESET default_table_access_method;
+SELECT (count(relam) FILTER (WHERE relam <> 0) = 2) = (current_setting('server_version_num')::int >= 170000) AS set_for_new_ones
+	FROM pg_class WHERE oid IN ('cv.part'::regclass, 'cv.part_2'::regclass);
+SELECT inplace.convert('cv.part', 'heap');
+SELECT count(*) FROM pg_class WHERE oid IN ('cv.part'::regclass, 'cv.part_2'::regclass) AND relam <> 0;
 
 -- materialized views, temporary and unlogged tables
 CREATE MATERIALIZED VIEW cv."M v" AS SELECT id, n FROM cv.t;
