@@ -142,6 +142,9 @@ extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 /* late_open.c */
 extern void inplace_late_open_init(void);
 extern void inplace_open_indexes(Relation rel, TupleTableSlot *slot);
+extern bool inplace_indexes_in_use(Oid tableid);
+extern void inplace_check_index_not_in_use(Oid tableid, const char *indexname,
+										   const char *stmt);
 extern bool inplace_index_takes(Relation index);
 extern bool inplace_index_took(Relation index);
 

@@ -252,7 +252,7 @@ inplace_index_set_method(Oid indexid, Oid am)
 				 errmsg("index \"%s\" has an operator class that access method \"%s\" lacks",
 						RelationGetRelationName(index), get_am_name(am))));
 	/* entries in use are not set up anew */
-	if (index->rd_refcnt != 1)
+	if (index->rd_refcnt != 1 || inplace_indexes_in_use(tableid))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot change the access method of index \"%s\" because it is being used by active queries in this session",

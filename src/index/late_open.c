@@ -29,16 +29,22 @@
  *
  * No lock that matters is missing: whatever may not happen to an index while its
  * table is updated is kept off by the lock of the table, as for DELETE, which
- * does not open indexes either.
+ * does not open indexes either.  What the session itself may not do to an index that
+ * is open, in triggers and functions (REINDEX, DROP INDEX), is refused here from when the
+ * executor would have opened it.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
+#include "catalog/index.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "index/index.h"
 #include "lib/ilist.h"
 #include "nodes/execnodes.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -52,6 +58,7 @@ typedef struct LateOpen
 } LateOpen;
 
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+static object_access_hook_type prev_object_access_hook = NULL;
 
 static dlist_head late_opens = DLIST_STATIC_INIT(late_opens);
 
@@ -130,6 +137,51 @@ inplace_open_indexes(Relation rel, TupleTableSlot *slot)
 	}
 }
 
+/*
+ * Is there an UPDATE of the table that would have its indexes open by now?  (They
+ * are opened for the first row to be updated, when its projection is there.)
+ */
+bool
+inplace_indexes_in_use(Oid tableid)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &late_opens)
+	{
+		ResultRelInfo *rri = dlist_container(LateOpen, node, iter.cur)->rri;
+
+		if (RelationGetRelid(rri->ri_RelationDesc) == tableid &&
+			rri->ri_projectNewInfoValid)
+			return true;
+	}
+	return false;
+}
+
+/* as the server's CheckTableNotInUse() */
+void
+inplace_check_index_not_in_use(Oid tableid, const char *indexname,
+							   const char *stmt)
+{
+	if (inplace_indexes_in_use(tableid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot %s \"%s\" because it is being used by active queries in this session",
+						stmt, indexname)));
+}
+
+static void
+refuse_drop(ObjectAccessType access, Oid classId, Oid objectId, int subId,
+			void *arg)
+{
+	if (prev_object_access_hook)
+		prev_object_access_hook(access, classId, objectId, subId, arg);
+	if (access == OAT_DROP && classId == RelationRelationId && subId == 0 &&
+		!dlist_is_empty(&late_opens) &&
+		get_rel_relkind(objectId) == RELKIND_INDEX)
+		inplace_check_index_not_in_use(IndexGetRelation(objectId, false),
+									   get_rel_name(objectId), "DROP INDEX");
+}
+
 static void
 late_open_executor_start(QueryDesc *queryDesc, int eflags)
 {
@@ -146,4 +198,6 @@ inplace_late_open_init(void)
 {
 	prev_ExecutorStart_hook = ExecutorStart_hook;
 	ExecutorStart_hook = late_open_executor_start;
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = refuse_drop;
 }

@@ -68,8 +68,7 @@ MERGE INTO late USING (VALUES (7, 70), (300, 300)) v (i, m) ON id = i
 INSERT INTO late VALUES (8, 80, 80, 'c') ON CONFLICT (id) DO UPDATE SET moved = excluded.moved;
 SELECT * FROM late_agree();
 
--- a trigger that changes the row, or rebuilds an index: that is refused only while
--- the indexes are open
+-- a trigger that changes the row, or rebuilds an index, which is refused
 CREATE FUNCTION late_before() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	new.moved := CASE WHEN new.id < 150 THEN new.moved + 100 ELSE new.moved END;
@@ -84,6 +83,49 @@ UPDATE late SET taken = taken + 7 WHERE id = 180;
 SELECT * FROM late_agree();
 DROP TRIGGER late_before ON late;
 SELECT * FROM inplace.check('late');
+
+-- what may be done to an index by a statement within an UPDATE, beside heap
+CREATE TABLE late_use_heap (id int PRIMARY KEY, a int, b int) USING heap;
+CREATE TABLE late_use_inplace (id int PRIMARY KEY, a int, b int) USING inplace;
+INSERT INTO late_use_heap SELECT i, i, i FROM generate_series(1, 5) i;
+INSERT INTO late_use_inplace SELECT i, i, i FROM generate_series(1, 5) i;
+CREATE INDEX late_use_heap_a ON late_use_heap (a);
+CREATE INDEX late_use_inplace_a ON late_use_inplace (a);
+CREATE FUNCTION late_do() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('late.do') <> '' THEN
+		EXECUTE current_setting('late.do');
+	END IF;
+	RETURN 1;
+END $$;
+CREATE FUNCTION late_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM late_do();
+	RETURN new;
+END $$;
+CREATE FUNCTION late_try(method text, place text, what text, update text) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF place <> 'WHERE' THEN
+		EXECUTE format('CREATE TRIGGER tr %s UPDATE ON late_use_%s FOR EACH %s EXECUTE FUNCTION late_trigger()',
+			split_part(place, ' ', 1), method, split_part(place, ' ', 2));
+	END IF;
+	PERFORM set_config('late.do', replace(what, '%', 'late_use_' || method), true);
+	EXECUTE format('UPDATE late_use_%s SET b = b + 1 WHERE %s', method, update)
+		|| CASE place WHEN 'WHERE' THEN ' AND late_do() = 1' ELSE '' END;
+	RAISE division_by_zero USING message = 'done';
+EXCEPTION WHEN OTHERS THEN
+	RETURN replace(sqlerrm, 'late_use_' || method, 't');
+END $$;
+SELECT what, place, update, late_try('heap', place, what, update) AS heap, late_try('inplace', place, what, update) AS inplace
+INTO TEMP late_answers
+FROM unnest('{REINDEX INDEX %_a,REINDEX INDEX %_pkey,REINDEX TABLE %,DROP INDEX %_a,DROP TABLE %,CREATE INDEX ON % (b),ALTER TABLE % ADD c int,ALTER TABLE % DROP a,TRUNCATE %}'::text[]) what,
+	unnest('{BEFORE STATEMENT,BEFORE ROW,AFTER ROW,AFTER STATEMENT,WHERE}'::text[]) place,
+	unnest('{id = 3,id < 4,id < 0}'::text[]) update;
+SELECT place, inplace FROM late_answers WHERE what = 'REINDEX INDEX %_a' AND update = 'id < 4' ORDER BY place;
+SELECT * FROM late_answers WHERE inplace <> heap ORDER BY what, place, update;
+DROP TABLE late_use_heap, late_use_inplace, late_answers;
+DROP FUNCTION late_do, late_trigger, late_try;
 
 -- partitions: a row that goes from one to another, and one named directly
 CREATE TABLE late_parts (id int, k int) PARTITION BY RANGE (k);
