@@ -18,6 +18,8 @@
  */
 #include "inplace.h"
 
+#include <ctype.h>
+
 #include "access/relation.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
@@ -29,13 +31,27 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/varlena.h"
 #include "vacuum/freeze_stats.h"
 
 #define FREEZE_LABEL_PROVIDER	"inplace"
 
 PG_FUNCTION_INFO_V1(inplace_set_freeze_options);
 PG_FUNCTION_INFO_V1(inplace_freeze_options);
+
+/* without the blanks around it, in place */
+static char *
+trimmed(char *str)
+{
+	char	   *end;
+
+	while (isspace((unsigned char) *str))
+		str++;
+	end = str + strlen(str);
+	while (end > str && isspace((unsigned char) end[-1]))
+		end--;
+	*end = '\0';
+	return str;
+}
 
 /*
  * Change *options by one name=value.  Returns what is wrong with it, or NULL.
@@ -48,6 +64,8 @@ apply_option(char *item, FreezeOptions *options)
 	if (value == NULL)
 		return "An option must be given as name=value.";
 	*value++ = '\0';
+	item = trimmed(item);
+	value = trimmed(value);
 	if (strcmp(item, "adaptive_freezing") == 0)
 	{
 		if (!parse_bool(value, &options->adaptive))
@@ -57,7 +75,7 @@ apply_option(char *item, FreezeOptions *options)
 	{
 		if (!parse_int(value, &options->target, GUC_UNIT_S, NULL) ||
 			options->target < 0)
-			return "\"target_freeze_duration\" must be a number of seconds that is not negative.";
+			return "\"target_freeze_duration\" must be a time that is not negative: seconds, or with one of the units \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".";
 	}
 	else
 		return "The options are \"adaptive_freezing\" and \"target_freeze_duration\".";
@@ -68,19 +86,22 @@ static const char *
 apply_label(const char *label, FreezeOptions *options)
 {
 	char	   *copy = pstrdup(label);
-	List	   *items;
-	ListCell   *lc;
+	char	   *item = copy;
 	const char *fault = NULL;
 
-	if (!SplitGUCList(copy, ',', &items))
-		return "A label is a list of name=value, separated by commas.";
-	foreach(lc, items)
+	/* (a value may have a space in it, before its unit) */
+	while (fault == NULL && item != NULL)
 	{
-		fault = apply_option(lfirst(lc), options);
-		if (fault != NULL)
-			break;
+		char	   *next = strchr(item, ',');
+
+		if (next != NULL)
+			*next++ = '\0';
+		item = trimmed(item);
+		/* the whole label may be empty, no item of a list */
+		if (*item != '\0' || next != NULL || strchr(label, ',') != NULL)
+			fault = apply_option(item, options);
+		item = next;
 	}
-	list_free(items);
 	pfree(copy);
 	return fault;
 }

@@ -142,7 +142,11 @@ RESET inplace.adaptive_freezing;
 RESET inplace.target_freeze_duration;
 SECURITY LABEL FOR inplace ON TABLE fz4 IS 'target_freeze_duration=2min';
 SELECT target_freeze_duration FROM inplace.freeze_options('fz4'::regclass);
+SECURITY LABEL FOR inplace ON TABLE fz4 IS ' adaptive_freezing=on , target_freeze_duration= 3 h ';
+SELECT * FROM inplace.freeze_options('fz4'::regclass);
 -- what is refused
+SECURITY LABEL FOR inplace ON TABLE fz4 IS 'target_freeze_duration=2 parsecs';
+SECURITY LABEL FOR inplace ON TABLE fz4 IS 'adaptive_freezing=on,';
 SECURITY LABEL FOR inplace ON TABLE fz4 IS 'target=1';
 SECURITY LABEL FOR inplace ON TABLE fz4 IS 'target_freeze_duration=-1';
 SECURITY LABEL FOR inplace ON TABLE fz4 IS 'adaptive_freezing=perhaps';
