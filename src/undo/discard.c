@@ -324,6 +324,12 @@ TargetGet(Oid spc, Oid relnumber, void *arg)
 	return ds->target;
 }
 
+static void
+TargetLetGo(void *arg)
+{
+	TargetClose((DiscardState *) arg);
+}
+
 static UndoScanResult
 RestoreRecord(const UndoRecordHeader *hdr, void *arg)
 {
@@ -605,7 +611,7 @@ static bool
 MarkReleasable(DiscardState *ds, uint32 nextents)
 {
 	UndoReleaseJob job = {
-		ds->kind, ds->space, nextents, ds->undorel, ds->horizon, TargetGet, ds
+		ds->kind, ds->space, nextents, ds->undorel, ds->horizon, TargetGet, TargetLetGo, ds
 	};
 
 	ds->releasable = palloc0(nextents / 8 + 1);

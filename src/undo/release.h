@@ -19,8 +19,12 @@ typedef struct UndoReleaseJob
 	Relation	undorel;
 	TransactionId horizon;
 
-	/* the inplace table with that storage, or NULL; stays open */
+	/*
+	 * The inplace table with that storage, or NULL.  It stays open until
+	 * another one is opened or close is called.
+	 */
 	Relation	(*open) (Oid spc, Oid relnumber, void *arg);
+	void		(*close) (void *arg);
 	void	   *arg;
 } UndoReleaseJob;
 
