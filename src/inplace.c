@@ -368,7 +368,8 @@ IsUndo(Oid relid)
 }
 
 /*
- * The undo relations are found by name: they keep it, and their schema.
+ * The undo relations are found by name: they keep it, and their schema, which keeps
+ * its name, too.
  */
 static void
 RefuseRenameOfUndo(Node *stmt)
@@ -380,6 +381,14 @@ RefuseRenameOfUndo(Node *stmt)
 	{
 		type = ((RenameStmt *) stmt)->renameType;
 		relation = ((RenameStmt *) stmt)->relation;
+		if (type == OBJECT_SCHEMA && IsTransactionState() &&
+			strcmp(((RenameStmt *) stmt)->subname, INPLACE_SCHEMA) == 0 &&
+			OidIsValid(UndoRelid(UNDO_LOGGED)))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("schema \"%s\" of the undo relations cannot be renamed",
+							INPLACE_SCHEMA),
+					 errhint("Extension inplace finds them by name.")));
 	}
 	else if (IsA(stmt, AlterObjectSchemaStmt))
 	{

@@ -340,9 +340,12 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
  * OID, and sees what the catalog says.  So that says btree for the time of the
  * build, to this transaction, of which they are part, and to nobody else.  The
  * operator classes stay those of inplace_btree.
+ *
+ * The same in a build with CONCURRENTLY: the index is not new in its transaction, so its
+ * relation cache entry may be read anew on the way.
  */
 static IndexBuildResult *
-build_in_parallel(Relation table, Relation index, IndexInfo *info)
+build_as_btree(Relation table, Relation index, IndexInfo *info)
 {
 	Oid			relam = index->rd_rel->relam;
 	IndexBuildResult *result;
@@ -370,8 +373,8 @@ inplace_btree_build(Relation table, Relation index, IndexInfo *info)
 	InplaceRequirePreload();
 	info->ii_ParallelWorkers = RelationGetNumberOfBlocks(table) == 0 ? 0 :
 		ParallelBuildWorkers(table, index, info);
-	if (info->ii_ParallelWorkers > 0)
-		return build_in_parallel(table, index, info);
+	if (info->ii_ParallelWorkers > 0 || info->ii_Concurrent)
+		return build_as_btree(table, index, info);
 	PG_TRY();
 	{
 		index->rd_rel->relam = BTREE_AM_OID;

@@ -510,7 +510,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	page = BufferGetPage(fetch->cbuf);
 	lp = normal_item(rel, page, blk, off);
 	if (lp == NULL)
-		dead = true;
+		/* of a page that is lost the entries are kept: inplace.check tells */
+		dead = !PageIsNew(page);
 	else
 	{
 		InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);

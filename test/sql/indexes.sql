@@ -138,4 +138,18 @@ SELECT count(*) FROM ix_late WHERE v > 0;
 SELECT * FROM ix_late WHERE v = 100;
 COMMIT;
 
+-- an index that is built concurrently, and whose definition is read anew on the way
+CREATE TABLE ix_anew (a int) USING inplace;
+INSERT INTO ix_anew SELECT i % 100 FROM generate_series(1, 300) i;
+CREATE FUNCTION ix_touch() RETURNS void VOLATILE LANGUAGE plpgsql AS
+$$BEGIN UPDATE pg_class SET relname = relname WHERE relname LIKE 'ix\_anew\_i%'; END$$;
+CREATE FUNCTION ix_anew(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$BEGIN IF $1 = 7 THEN PERFORM public.ix_touch(); END IF; RETURN -$1; END$$;
+CREATE INDEX CONCURRENTLY ix_anew_i ON ix_anew USING inplace_btree (ix_anew(a));
+REINDEX INDEX CONCURRENTLY ix_anew_i;
+SELECT am.amname, i.indisvalid FROM pg_class c JOIN pg_am am ON am.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid WHERE c.relname = 'ix_anew_i';
+SET enable_seqscan = off;
+SELECT count(*), min(a) FROM ix_anew WHERE ix_anew(a) < -50;
+RESET enable_seqscan;
+
 SELECT * FROM check_all();

@@ -60,6 +60,7 @@ UPDATE ur SET a = 2;
 DROP EXTENSION inplace;
 DROP ACCESS METHOD inplace;
 DROP SCHEMA inplace;
+ALTER SCHEMA inplace RENAME TO elsewhere;
 \set VERBOSITY default
 SELECT * FROM ur;
 SELECT inplace.undo_size() > 0;
