@@ -53,8 +53,19 @@ UPDATE wi_row SET u = repeat('u', id - 30);
 ROLLBACK;
 SELECT bool_and(t = repeat('y', 4000) AND u = repeat('z', 3900)), count(*) > 80 FROM wi_row;
 DELETE FROM wi_row;
+-- no snapshot of autovacuum's may keep VACUUM from anything
+ALTER SYSTEM SET autovacuum = off;
+SELECT pg_reload_conf() AS reloaded;
+DO $$
+BEGIN
+	WHILE EXISTS (SELECT FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum%') LOOP
+		PERFORM pg_sleep(0.05), pg_stat_clear_snapshot();
+	END LOOP;
+END $$;
 VACUUM wi_row;
 SELECT pg_relation_size('wi_row');
+ALTER SYSTEM RESET autovacuum;
+SELECT pg_reload_conf() AS reloaded;
 
 -- Full pages: rows grow and shrink, at random, beside heap
 CREATE TABLE wg_h (id int PRIMARY KEY, a text, n int, b text) USING heap;
