@@ -23,7 +23,9 @@ class Queue(Workload):
     name = "queue"
     line = "insert at the tail, delete at the head, while snapshots are held one after the other"
     published = "300 million rows, snapshots of 5 min: indexes +0.4..0.5 % instead of +21..61 %"
-    targets = (Target("index_growth", "<=", 1.0), Target("table_growth", "<=", 1.0), Target("tps", ">=", 1.0))
+    metrics = {"index_growth_per_1000": ("index growth in 1000 transactions", "pages", "lower")}
+    # Who is faster puts more through the queue: growth is compared for as many rows.
+    targets = (Target("index_growth_per_1000", "<=", 1.0), Target("table_growth", "<=", 1.0), Target("tps", ">=", 1.0))
     stretch = 2.0
     max_rounds = 3
 
@@ -48,7 +50,10 @@ class Queue(Workload):
                 n += 1
 
         with Beside(db, snapshots, autocommit=False):
-            return drive(db, p, seconds, script=SCRIPT)
+            measured = drive(db, p, seconds, script=SCRIPT)
+        m = measured.metrics
+        m["index_growth_per_1000"] = 1000 * m["index_growth"] / m["transactions"]
+        return measured
 
     def answer(self, db: Database, p: Params) -> Any:
         count = db.value("SELECT count(*) FROM queue")
