@@ -548,6 +548,7 @@ CallAlterTable(UtilityArgs *u)
 {
 	AlterTableStmt *stmt = (AlterTableStmt *) u->pstmt->utilityStmt;
 
+	inplace_check_alter_index(stmt);
 	inplace_before_alter_table(stmt);
 	if (!RewriteProgressBegin(stmt))
 	{
@@ -736,6 +737,7 @@ _PG_init(void)
 	InstallHooks();
 	InplaceReturningInit();
 	inplace_late_open_init();
+	inplace_btree_init();
 	inplace_planner_init();
 	inplace_opclass_init();
 	inplace_heap_readers_init();

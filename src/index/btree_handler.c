@@ -35,6 +35,7 @@
 #include "optimizer/optimizer.h"
 #include "table/scan.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
@@ -335,17 +336,17 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 
 /* ---------------- build ---------------- */
 
+/* the index that is being built by this process alone */
+static Relation built_as_btree = NULL;
+
 /*
  * The workers of a parallel build are nbtree's own; each opens the index by its
  * OID, and sees what the catalog says.  So that says btree for the time of the
  * build, to this transaction, of which they are part, and to nobody else.  The
  * operator classes stay those of inplace_btree.
- *
- * The same in a build with CONCURRENTLY: the index is not new in its transaction, so its
- * relation cache entry may be read anew on the way.
  */
 static IndexBuildResult *
-build_as_btree(Relation table, Relation index, IndexInfo *info)
+build_in_parallel(Relation table, Relation index, IndexInfo *info)
 {
 	Oid			relam = index->rd_rel->relam;
 	IndexBuildResult *result;
@@ -367,25 +368,46 @@ build_as_btree(Relation table, Relation index, IndexInfo *info)
 static IndexBuildResult *
 inplace_btree_build(Relation table, Relation index, IndexInfo *info)
 {
+	Relation	outer = built_as_btree;
 	Oid			relam = index->rd_rel->relam;
 	IndexBuildResult *result = NULL;
 
 	InplaceRequirePreload();
 	info->ii_ParallelWorkers = RelationGetNumberOfBlocks(table) == 0 ? 0 :
 		ParallelBuildWorkers(table, index, info);
-	if (info->ii_ParallelWorkers > 0 || info->ii_Concurrent)
-		return build_as_btree(table, index, info);
+	if (info->ii_ParallelWorkers > 0)
+		return build_in_parallel(table, index, info);
 	PG_TRY();
 	{
+		built_as_btree = index;
 		index->rd_rel->relam = BTREE_AM_OID;
 		result = nbtree_routine()->ambuild(table, index, info);
 	}
 	PG_FINALLY();
 	{
+		built_as_btree = outer;
 		index->rd_rel->relam = relam;
 	}
 	PG_END_TRY();
 	return result;
+}
+
+/*
+ * An index that is built concurrently is not new in this transaction: its relation
+ * cache entry may be read anew on the way, and has the catalog's method then.
+ */
+static void
+keep_built_as_btree(Datum arg, Oid relid)
+{
+	if (built_as_btree != NULL &&
+		(!OidIsValid(relid) || relid == RelationGetRelid(built_as_btree)))
+		built_as_btree->rd_rel->relam = BTREE_AM_OID;
+}
+
+void
+inplace_btree_init(void)
+{
+	CacheRegisterRelcacheCallback(keep_built_as_btree, (Datum) 0);
 }
 
 bool

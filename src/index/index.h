@@ -145,6 +145,7 @@ extern void inplace_open_indexes(Relation rel, TupleTableSlot *slot);
 extern bool inplace_indexes_in_use(Oid tableid);
 extern void inplace_check_index_not_in_use(Oid tableid, const char *indexname,
 										   const char *stmt);
+extern void inplace_check_alter_index(AlterTableStmt *stmt);
 extern bool inplace_index_takes(Relation index);
 extern bool inplace_index_took(Relation index);
 
@@ -234,6 +235,7 @@ typedef struct UniqueCheckKey
 
 extern const UniqueCheckKey *inplace_unique_check_key;
 
+extern void inplace_btree_init(void);
 extern bool inplace_index_is_btree(Relation index);
 extern bool inplace_index_class_takes(Relation index);
 extern bool inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,

@@ -25,21 +25,26 @@
  *		(functions called by the statement, replication) have slots of their own, and
  *		are not that statement.
  *	 3. A note stands for as long as the executor's state, by a callback of its
- *		memory context, or until the indexes are opened.
+ *		memory context, or until the indexes are opened.  Where the (sub)transaction
+ *		of the statement is aborted that may be longer than the relation is open (the state
+ *		of a function in SQL stays, up to 17, until it is called again): then it ends
+ *		with that.
  *
  * No lock that matters is missing: whatever may not happen to an index while its
  * table is updated is kept off by the lock of the table, as for DELETE, which
  * does not open indexes either.  What the session itself may not do to an index that
- * is open, in triggers and functions (REINDEX, DROP INDEX), is refused here from when the
+ * is open, in triggers and functions (REINDEX, DROP INDEX, ALTER INDEX), is refused here from when the
  * executor would have opened it.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
+#include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "commands/tablecmds.h"
 #include "executor/executor.h"
 #include "index/index.h"
 #include "lib/ilist.h"
@@ -54,6 +59,7 @@ typedef struct LateOpen
 	bool		listed;
 	EState	   *estate;
 	ResultRelInfo *rri;
+	SubTransactionId subid;		/* of the statement */
 	MemoryContextCallback callback;
 } LateOpen;
 
@@ -76,6 +82,38 @@ forget(void *arg)
 }
 
 static void
+late_open_subxact(SubXactEvent event, SubTransactionId subid,
+				  SubTransactionId parent, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	dlist_foreach_modify(iter, &late_opens)
+	{
+		LateOpen   *late = dlist_container(LateOpen, node, iter.cur);
+
+		if (late->subid != subid)
+			continue;
+		if (event == SUBXACT_EVENT_COMMIT_SUB)
+			late->subid = parent;
+		else
+			forget(late);
+	}
+}
+
+static void
+late_open_xact(XactEvent event, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT)
+		return;
+	dlist_foreach_modify(iter, &late_opens)
+		forget(dlist_container(LateOpen, node, iter.cur));
+}
+
+static void
 open_late(QueryDesc *queryDesc)
 {
 	ModifyTableState *mt = (ModifyTableState *) queryDesc->planstate;
@@ -94,6 +132,7 @@ open_late(QueryDesc *queryDesc)
 	late = MemoryContextAlloc(queryDesc->estate->es_query_cxt, sizeof(LateOpen));
 	late->estate = queryDesc->estate;
 	late->rri = rri;
+	late->subid = GetCurrentSubTransactionId();
 	late->callback.func = forget;
 	late->callback.arg = late;
 	MemoryContextRegisterResetCallback(queryDesc->estate->es_query_cxt,
@@ -169,6 +208,23 @@ inplace_check_index_not_in_use(Oid tableid, const char *indexname,
 						stmt, indexname)));
 }
 
+/*
+ * ALTER INDEX, which the server refuses by the index being open, but for its name.
+ */
+void
+inplace_check_alter_index(AlterTableStmt *stmt)
+{
+	Oid			relid;
+
+	if (dlist_is_empty(&late_opens))
+		return;
+	/* locks it, and checks, as the statement does */
+	relid = AlterTableLookupRelation(stmt, AlterTableGetLockLevel(stmt->cmds));
+	if (OidIsValid(relid) && get_rel_relkind(relid) == RELKIND_INDEX)
+		inplace_check_index_not_in_use(IndexGetRelation(relid, false),
+									   get_rel_name(relid), "ALTER TABLE");
+}
+
 static void
 refuse_drop(ObjectAccessType access, Oid classId, Oid objectId, int subId,
 			void *arg)
@@ -200,4 +256,6 @@ inplace_late_open_init(void)
 	ExecutorStart_hook = late_open_executor_start;
 	prev_object_access_hook = object_access_hook;
 	object_access_hook = refuse_drop;
+	RegisterXactCallback(late_open_xact, NULL);
+	RegisterSubXactCallback(late_open_subxact, NULL);
 }

@@ -175,7 +175,7 @@ walk_chain(ReleaseState *rs, Relation rel, const UndoRow *row,
 			 TransactionIdPrecedes(hdr.t_xid, rs->job->horizon)))
 			return DOUBT_NONE;
 		n = (UndoPtrBlock(HdrGetUndo(&hdr)) - 1) / UNDO_EXTENT_BLOCKS;
-		if (n < rs->job->nextents)
+		if (n < rs->job->nextents && !HdrIsBareDelete(&hdr))
 		{
 			if (is_open(rs, n))
 				keep(rs, n, row);
@@ -423,6 +423,7 @@ UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
 	uint32		first;
 	uint32		limit;
 	bool		found = false;
+	bool		over = false;
 	bool		more;
 
 	UndoHoldersRead(&rs->bounds);
@@ -443,11 +444,13 @@ UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
 
 		if (UndoRecordsRead - reads > RELEASE_MAX_READS)
 			break;
+		next_number[job->kind] = n + 1; /* if there is an error */
 		if (is_open(rs, n))
 			ask_witness(rs, n);
 	}
-	next_number[job->kind] = first + limit;
 
+	/* or those in front of many that had to be asked would never be looked at */
+	reads = UndoRecordsRead;
 	rs->oldest = oldest_open(rs, first, limit);
 	for (uint32 i = 0; i < limit; i++)
 	{
@@ -458,9 +461,10 @@ UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
 		if (round_is_over(rs, UndoRecordsRead - reads, found))
 		{
 			next_number[job->kind] = n;
-			limit = i;
+			over = true;
 			break;
 		}
+		next_number[job->kind] = n + 1; /* if there is an error */
 		if (extent_is_free(rs, n))
 		{
 			releasable[n / 8] |= 1 << (n % 8);
@@ -468,11 +472,14 @@ UndoFindReleasable(const UndoReleaseJob *job, uint8 *releasable,
 		}
 	}
 
+	if (!over)
+		next_number[job->kind] = first + limit;
+
 	/* no walk may have met one since; if one did it stays */
 	for (uint32 i = 0; i < job->nextents / 8 + 1; i++)
 		releasable[i] &= rs->open[i];
 
-	more = found && limit < job->nextents;
+	more = found && (over || limit < job->nextents);
 	hash_destroy(rs->rows);
 	pfree(rs->open);
 	pfree(rs);

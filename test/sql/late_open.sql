@@ -141,3 +141,21 @@ RESET enable_seqscan;
 
 DROP TABLE late, late_parts;
 DROP FUNCTION late_agree, late_inner, late_before;
+
+-- of an aborted UPDATE in a function in SQL nothing is left; ALTER INDEX
+CREATE TABLE lo_fn (a int, b int) USING inplace;
+INSERT INTO lo_fn SELECT i, i FROM generate_series(1, 5) i;
+CREATE INDEX lo_fn_a ON lo_fn (a);
+CREATE FUNCTION lo_fails() RETURNS int LANGUAGE sql AS
+$$UPDATE lo_fn SET b = 1 / (b - 3); SELECT 1$$;
+DO $$DECLARE x int;
+BEGIN
+	BEGIN x := lo_fails(); EXCEPTION WHEN division_by_zero THEN RAISE NOTICE 'caught'; END;
+	REINDEX INDEX lo_fn_a;
+	DROP INDEX lo_fn_a;
+END$$;
+CREATE INDEX lo_fn_a ON lo_fn (a);
+CREATE FUNCTION lo_alters() RETURNS trigger LANGUAGE plpgsql AS
+$$BEGIN ALTER INDEX lo_fn_a SET (fillfactor = 50); RETURN new; END$$;
+CREATE TRIGGER alters AFTER UPDATE ON lo_fn FOR EACH ROW EXECUTE FUNCTION lo_alters();
+UPDATE lo_fn SET b = 7;
