@@ -217,6 +217,8 @@ typedef struct RemovedEntries
 {
 	Size		bytes;
 	double		share;
+	double		grown;			/* by what part of its rows has the table
+								 * grown? */
 	bool		xids_are_taken; /* while it did so */
 } RemovedEntries;
 

@@ -205,7 +205,7 @@ make_fit(MergeState *ms, Buffer lbuf, Buffer rbuf)
 	Page		left = BufferGetPage(lbuf);
 	Page		right = BufferGetPage(rbuf);
 
-	if (merge_needed_size(ms, left) + merge_needed_size(ms, right) > MERGED_FILL)
+	if (merge_needed_size(ms, left) + merge_needed_size(ms, right) > ms->merged_fill)
 		return false;
 	if (entries_size(left) <= PageGetExactFreeSpace(right))
 		return true;

@@ -30,6 +30,7 @@ typedef struct MergeState
 	Relation	index;
 	bool		dedup;			/* equal entries may be put together */
 	bool		pack;			/* more than two pages at a time, too */
+	Size		merged_fill;	/* a page's, of which two become one */
 	Size		packed_fill;	/* of these */
 	BlockNumber merged;
 	int			given_up;		/* in a row */

@@ -50,6 +50,13 @@ bool		inplace_merge_index_pages = true;
 #define PACK_BELOW(fill)	((fill) * 19 / 20)
 
 /*
+ * If the table's rows have become more by such a part since the VACUUM before,
+ * nothing is packed, and two pages become one only if it has half its room left, about.
+ */
+#define GROWING			0.02
+#define GROWING_FILL	(PAGE_ROOM * 11 / 20)
+
+/*
  * A packed page has this, or the index's fillfactor if that is less.  By a simulation
  * of the index of a balance, and by experiment: with more, pages split again sooner.
  */
@@ -104,10 +111,19 @@ sample_page(MergeState *ms, BlockNumber blk, Sample *sample)
 		sample->n++;
 		sample->needed += needed;
 		sample->nitems += PageGetMaxOffsetNumber(page);
-		if (needed < MERGED_FILL / 2)
+		if (needed < ms->merged_fill / 2)
 			sample->nsparse++;
 	}
 	_bt_relbuf(ms->index, buffer);
+}
+
+/*
+ * Rows come in, so pages that are full would split again: what is removed makes room for those.
+ */
+static bool
+is_growing(const RemovedEntries *removed)
+{
+	return removed->grown > GROWING;
 }
 
 /*
@@ -120,7 +136,7 @@ may_pack(MergeState *ms, const Sample *sample, double pages_each,
 {
 	double		entries = sample->needed * pages_each;
 
-	return removed->xids_are_taken &&
+	return removed->xids_are_taken && !is_growing(removed) &&
 		removed->bytes + removed->share * entries >= PACK_MIN_REMOVED * entries &&
 		sample->n > PACK_PAGES &&
 		sample->nitems >= PACK_MIN_ITEMS * sample->n &&
@@ -262,7 +278,7 @@ packable(MergeState *ms, const Window *w)
 		if (!note->candidate || note->needed == 0)
 			break;
 		needed += note->needed;
-		if (needed <= (len == 2 ? MERGED_FILL : (len - 1) * ms->packed_fill))
+		if (needed <= (len == 2 ? ms->merged_fill : (len - 1) * ms->packed_fill))
 			return len;
 	}
 	return 0;
@@ -357,6 +373,7 @@ inplace_merge_leaves(IndexVacuumInfo *info, Relation table,
 	ms.index = index;
 	ms.dedup = allequalimage && deduplicates(index) && !inplace_has_payload(index);
 	ms.packed_fill = PAGE_ROOM * packed_percent(index) / 100;
+	ms.merged_fill = is_growing(removed) ? GROWING_FILL : MERGED_FILL;
 	/* (without room for pages that could be used anew at once) */
 	ms.vstate.info = info;
 	ms.vstate.stats = &stats;

@@ -443,6 +443,8 @@ removed_from(InplaceVacuum *vac, int i)
 	removed.bytes = vac->swept_bytes[i];
 	removed.share = vac->lpdead_items /
 		Max(vac->new_rel_tuples + vac->lpdead_items, 1);
+	removed.grown = vac->old_live_tuples > 0 ?
+		vac->new_rel_tuples / vac->old_live_tuples - 1 : 0;
 	removed.xids_are_taken = !FullTransactionIdEquals(ReadNextFullTransactionId(),
 													  vac->start_xid);
 	return removed;
