@@ -190,6 +190,19 @@ is($standby->safe_psql('postgres', qq{
 		SELECT FROM steps o WHERE o.parent = s.parent_before AND o.n < (SELECT max(b.n) FROM steps b WHERE b.begins AND b.n < s.n))}), 0,
 	'... none for nothing');
 check_clean($standby, 'many parents');
+
+# ---- a table that grows: pages that were filled would split again
+
+$standby->safe_psql('postgres', q{
+	INSERT INTO many SELECT i, md5(i::text) || repeat('x', abs(hashint4(i)) % 150) FROM generate_series(60001, 72000) i;
+	DELETE FROM many WHERE id % 16 = 1;});
+($merged, $shifts) = vacuum($standby, 'many');
+cmp_ok($merged->{many_s} // 0, '<', 5, 'no pages are merged in a table that has grown');
+is($shifts, 0, '... and no entries move');
+$standby->safe_psql('postgres', 'DELETE FROM many WHERE id % 16 IN (3, 5)');
+($merged, $shifts) = vacuum($standby, 'many');
+cmp_ok($merged->{many_s} // 0, '>', 20, 'later they are');
+check_clean($standby, 'a table that grows');
 $standby->stop;
 check_log($_) foreach $node, $standby;
 done_testing();
