@@ -15,10 +15,9 @@
  * aborted transaction is older than every transaction the snapshot waits for,
  * fetch_mvcc therefore goes to the page again.
  *
- * Except in SERIALIZABLE, it does so for any version that is not visible.  The
- * undo worker may give back undo that a transaction does not see once the page
- * does not lead there any more (undo/squeeze.c): so it must not be led there by
- * a copy.
+ * So it does for any version that is not visible.  The undo worker may give
+ * back undo that a transaction does not see once the page does not lead there
+ * any more (undo/squeeze.c): so it must not be led there by a copy.
  *
  *-------------------------------------------------------------------------
  */
@@ -458,12 +457,8 @@ mvcc_visible(VersionWalk *w, Snapshot snapshot, Buffer hint_buffer,
 static bool
 copy_is_unsafe(InplaceTupleHeader tup, Snapshot snapshot)
 {
-	if (XactIsoLevel != XACT_SERIALIZABLE)
-		return (HdrHasUndo(tup) || (tup->t_infomask & IP_LOCK_INDIRECT)) &&
-			inplace_quick_visible(tup, snapshot) != 1;
-	return TransactionIdPrecedes(tup->t_xid, snapshot->xmin) &&
-		!(tup->t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
-		HdrHasUndo(tup);
+	return (HdrHasUndo(tup) || (tup->t_infomask & IP_LOCK_INDIRECT)) &&
+		inplace_quick_visible(tup, snapshot) != 1;
 }
 
 /*
@@ -499,6 +494,7 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 	for (;;)
 	{
 		CommandId	cid;
+		TransactionId xid;
 
 		if (mvcc_visible(&w, snapshot,
 						 buffer_locked ? buffer : InvalidBuffer,
@@ -511,10 +507,16 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 		}
 		if (first)
 			UndoHoldCheckSnapshot(snapshot);
+		xid = w.hdr.t_xid;
 		if (serializable && !(w.hdr.t_infomask & IP_ABORTED))
-			conflict_out(rel, w.hdr.t_xid, snapshot);
-		if (!walk_back(&w, false, serializable ? NULL : snapshot))
+			conflict_out(rel, xid, snapshot);
+		if (!walk_back(&w, false, snapshot))
 			return false;
+
+		/* who replaced it is another where versions have been passed over */
+		if (serializable && w.newer_xid != xid &&
+			TransactionIdIsValid(w.newer_xid))
+			conflict_out(rel, w.newer_xid, snapshot);
 		first = false;
 	}
 }

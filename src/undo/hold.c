@@ -4,13 +4,11 @@
  *	  What a session says about its own snapshots, so that others know what it
  *	  may need (holders.c).
  *
- * REPEATABLE READ
+ * REPEATABLE READ and SERIALIZABLE
  *	  From its first query (or COPY) on, until its end, a transaction publishes
  *	  the bounds of its snapshot: there is no other with which it looks at
  *	  tables.
- *	  1. It gets the same snapshot for each query.  SERIALIZABLE transactions
- *		 do so too, but have to meet the writers that they do not see, so
- *		 they publish nothing.
+ *	  1. It gets the same snapshot for each query.
  *	  2. GetLatestSnapshot gives others.  Foreign key checks use it, in a
  *		 transaction that has changed something: while a process has an xid
  *		 what it has published does not count.  Utility statements do: the
@@ -65,7 +63,7 @@
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 static object_access_hook_type prev_object_access_hook = NULL;
 
-/* what this process has published in REPEATABLE READ, if published */
+/* what this process has published of a transaction's snapshot, if published */
 static bool published = false;
 static bool published_before = false;	/* ... in this transaction */
 static UndoHeldSnapshot mine;
@@ -139,7 +137,7 @@ check_unknown_snapshot(Snapshot snapshot, TransactionId passed)
 				 errhint("The transaction might succeed if retried, or with \"inplace.squeeze_undo\" off.")));
 }
 
-/* ---------------- REPEATABLE READ ---------------- */
+/* ---------------- REPEATABLE READ, SERIALIZABLE ---------------- */
 
 static void
 withdraw(void)
@@ -159,8 +157,7 @@ publish(void)
 {
 	Snapshot	snapshot;
 
-	if (likely(XactIsoLevel != XACT_REPEATABLE_READ) || published ||
-		!FirstSnapshotSet)
+	if (likely(!IsolationUsesXactSnapshot()) || published || !FirstSnapshotSet)
 		return;
 	if (!inplace_squeeze_undo || suspended > 0 || !may_use_slot())
 		return;
@@ -171,6 +168,7 @@ publish(void)
 	if (!TransactionIdIsNormal(mine.xmin) || !TransactionIdIsNormal(mine.xmax))
 		return;
 	pg_atomic_write_u32(&my_slot()->xmax, mine.xmax);
+	pg_atomic_write_u32(&my_slot()->serializable, IsolationIsSerializable());
 	begin_use();
 	pg_write_barrier();
 	pg_atomic_write_u32(&my_slot()->xmin, mine.xmin);

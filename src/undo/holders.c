@@ -13,8 +13,8 @@
  * What is published
  *	  Slot n belongs to the process with the n-th entry of the proc array.  What
  *	  the process promises with it is in hold.c:
- *	  - the bounds of a REPEATABLE READ transaction's snapshot, the only one with
- *		which it looks at tables, or
+ *	  - the bounds of a REPEATABLE READ or SERIALIZABLE transaction's snapshot, the
+ *		only one with which it looks at tables, and which of the two it is, or
  *	  - of a READ COMMITTED transaction that it has no snapshot with an xmax newer
  *		than newest_xmax, provided that "closed" is set or the session is
  *		reported to be idle in a transaction.  (All of its snapshots have an
@@ -99,6 +99,7 @@ UndoHoldersShmemInit(void)
 
 		pg_atomic_init_u32(&slot->xmin, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->xmax, InvalidTransactionId);
+		pg_atomic_init_u32(&slot->serializable, 0);
 		pg_atomic_init_u32(&slot->lxid, InvalidLocalTransactionId);
 		pg_atomic_init_u32(&slot->newest_xmax, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->closed, 0);
@@ -159,6 +160,7 @@ read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,
 	pg_read_barrier();
 	held->xmin = xmin;
 	held->xmax = pg_atomic_read_u32(&slot->newest_xmax);
+	held->serializable = false;
 	return true;
 }
 
@@ -190,6 +192,7 @@ read_process(UndoBounds *b, UndoSeenRead *r, int n)
 		held->xmin = pg_atomic_read_u32(&slot->xmin);
 		pg_read_barrier();
 		held->xmax = pg_atomic_read_u32(&slot->xmax);
+		held->serializable = pg_atomic_read_u32(&slot->serializable) != 0;
 		if (TransactionIdIsValid(held->xmin) ||
 			((int32) (b->all_see - xmin) > HELD_MIN_AGE &&
 			 read_committed(proc, slot, xmin, held)))

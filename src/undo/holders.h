@@ -22,6 +22,7 @@ typedef struct UndoHeldSnapshot
 {
 	TransactionId xmin;			/* sees what has committed before */
 	TransactionId xmax;			/* sees nothing from here on */
+	bool		serializable;	/* has to be found to conflict with writers */
 } UndoHeldSnapshot;
 
 /*
@@ -65,9 +66,10 @@ typedef struct UndoBounds
  */
 typedef struct UndoHolderSlot
 {
-	/* of a REPEATABLE READ transaction: its snapshot */
+	/* of a REPEATABLE READ or SERIALIZABLE transaction: its snapshot */
 	pg_atomic_uint32 xmin;		/* invalid if nothing is published */
 	pg_atomic_uint32 xmax;
+	pg_atomic_uint32 serializable;
 
 	/* of a READ COMMITTED transaction: all snapshots that it has */
 	pg_atomic_uint32 lxid;		/* which transaction, or invalid */

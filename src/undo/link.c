@@ -32,9 +32,12 @@
  *	  order of the commit records says the same.
  *	  Its own transaction's changes, which are seen by command and not by
  *	  xid, cannot be among them: they would have to have ended.
- *	  Who has to meet every writer, serializable transactions, walks.  So does
- *	  everybody who does not look with an MVCC snapshot: UndoFetch passes over
- *	  links.
+ *	  Serializable transactions have to be found in conflict with who replaced
+ *	  the version they see, or made the row: the link has the former, and the
+ *	  oldest version, where links end, the latter (squeeze.c has why that is
+ *	  enough).
+ *	  Everybody who does not look with an MVCC snapshot walks: UndoFetch passes
+ *	  over links.
  *
  * Invariants
  *	  1. Links are put under a committed version only, by the transaction that

@@ -29,7 +29,10 @@
  *		 xmin.  None below one (F as well) that is in "seen".
  *	  3. All with KEYS_UPDATED: FOR KEY SHARE looks for them on the way to the
  *		 version it means.
- *	  4. Of the others none, but for a tail ("Bounds" below).
+ *	  4. While a held snapshot is that of a SERIALIZABLE transaction, and looks for
+ *		 something below: the oldest version that there is; and all, if the
+ *		 row is IP_STALE.
+ *	  5. Of the others none, but for a tail ("Bounds" below).
  *
  * Proof that every snapshot finds the version it sees
  *	  All versions below P are committed, for who finds an aborted change
@@ -55,14 +58,28 @@
  *		not a held snapshot, and its statement's snapshot has an xmin that is not
  *		newer than whoever replaced that version since, nor does it see him: so
  *		the version is kept.
- *	  - Serializable transactions, to meet each writer they do not see: they
- *		publish nothing, so they see F.
+ *	  - Serializable transactions, to be found in conflict with writers they
+ *		do not see ("Serializable transactions" below).
  *	  - Those who look for keys that an index entry may still be needed for:
  *		for what was dropped it is not.  All transactions that made what was
  *		dropped had ended in the view of every snapshot.
  *	  - Standbys: who does not see F there gets a recovery conflict, by a
  *		discard record that comes before the new chain.  F's xid says no more than
  *		that if transactions with older ones are still open.
+ *
+ * Serializable transactions
+ *	  A reader is in a rw-conflict with whoever replaced the version that it
+ *	  sees, or made the row if it sees none.  In a cycle of dependencies (Adya, "Weak
+ *	  Consistency", 1999) he leads, by ww-dependencies, to those who came after
+ *	  him; so it is enough to find these conflicts, and the others that the
+ *	  reader passes by are found as well, but need not be.  (On heap an index
+ *	  scan finds these alone along a HOT chain.)  The chain has who replaced a
+ *	  version with the version, whatever has been dropped in between; if none
+ *	  is seen the oldest is there, and it has who made the row.
+ *	  The reader has to come to the row for that.  A change of keys and
+ *	  back leaves entries by which it would, and which are not needed any more when
+ *	  the version that they are of is dropped: so no version is if there may be such
+ *	  entries.  The mark stays while the snapshot is there (vacuum/stale.c).
  *
  * Giving extents back in the middle
  *	  The old chain's records are not marked.  The undo worker goes through
@@ -72,8 +89,7 @@
  *	  - Snapshots that are not held ones see everything recorded in the
  *		extent, as if it were behind the horizon, and follow nothing into it:
  *		the argument of discard.c.
- *	  - Held ones are not in SERIALIZABLE transactions, and the others walk
- *		with the row's page locked (visibility.c).  A chain that does not lead
+ *	  - Held ones walk with the row's page locked (visibility.c).  A chain that does not lead
  *		into the extent never does so again: what is put on a page leads to
  *		new records, or to where a record of the chain leads.
  *
@@ -210,15 +226,16 @@ nothing_older_needed(const SqueezeWalk *w)
 }
 
 /*
- * Does anybody who sees neither P nor F possibly see this version?  To be
+ * Does anybody who sees neither P nor F possibly need this version?  To be
  * called once for each, from the newest on.
  */
 static bool
-may_be_seen(SqueezeWalk *w)
+may_be_needed(SqueezeWalk *w)
 {
 	TransactionId xid = w->hdr.t_xid;
 	bool		needed = (w->hdr.t_infomask & IP_KEYS_UPDATED) != 0;
 	bool		frozen = (w->hdr.t_infomask & IP_FROZEN) != 0;
+	bool		conflicts = (w->hdr.t_infomask & IP_STALE) || !HdrHasUndo(&w->hdr);
 
 	if (!TransactionIdIsValid(w->first_seen))
 	{
@@ -245,7 +262,8 @@ may_be_seen(SqueezeWalk *w)
 		UndoHeldSnapshot *held = &w->bounds.held[i];
 
 		if (w->done[i] ||
-			(!frozen && !TransactionIdPrecedes(xid, held->xmax)))
+			(!frozen && !TransactionIdPrecedes(xid, held->xmax) &&
+			 !(held->serializable && conflicts)))
 			continue;
 		needed = true;
 		if (frozen || TransactionIdPrecedes(xid, held->xmin))
@@ -257,7 +275,7 @@ may_be_seen(SqueezeWalk *w)
 /*
  * May the versions that the link passes over be dropped, from below F on?  A
  * snapshot that does not see who replaced the version that the link leads to
- * sees none of them (link.c).
+ * sees none of them (link.c).  (The oldest version is never among them.)
  */
 static bool
 link_passes_nothing(const SqueezeWalk *w, const UndoLink *link)
@@ -266,9 +284,14 @@ link_passes_nothing(const SqueezeWalk *w, const UndoLink *link)
 		(link->ul_level & UNDO_LINK_KEYS))
 		return false;
 	for (int i = 0; i < w->bounds.nheld; i++)
+	{
+		const UndoHeldSnapshot *held = &w->bounds.held[i];
+
 		if (!w->done[i] &&
-			TransactionIdPrecedes(link->ul_newer_xid, w->bounds.held[i].xmax))
+			(TransactionIdPrecedes(link->ul_newer_xid, held->xmax) ||
+			 (held->serializable && (w->hdr.t_infomask & IP_STALE))))
 			return false;
+	}
 	return true;
 }
 
@@ -432,14 +455,14 @@ end_at_gap(SqueezeWalk *w)
 static bool
 build_chain(SqueezeWalk *w)
 {
-	(void) may_be_seen(w);
+	(void) may_be_needed(w);
 	for (int steps = 0; steps < SQUEEZE_MAX_STEPS; steps++)
 	{
 		if (nothing_older_needed(w) || !HdrHasUndo(&w->hdr))
 			return true;
 		if (!step_back(w))
 			return false;
-		if (!may_be_seen(w))
+		if (!may_be_needed(w))
 		{
 			w->dropped = true;
 			w->ndropped++;

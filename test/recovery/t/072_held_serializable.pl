@@ -1,0 +1,210 @@
+# SERIALIZABLE transactions whose snapshot is held while rows are updated again and
+# again: versions are dropped, or passed over by links, and the conflicts with
+# those who wrote them are found all the same, as on heap.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = seed();
+my $node = new_node('primary', conf => q{
+default_transaction_isolation = 'serializable'
+autovacuum = off
+# there is room for so many that have committed, times ten, before they are summed up
+max_connections = 200
+inplace.undo_worker_delay = 100
+});
+$node->start;
+heap_beside_inplace($node);
+
+# ---- outcomes, beside heap
+
+sub run
+{
+	my ($db, @statements) = @_;
+	$node->safe_psql($db, join("\n", map { "$_;" } @statements));
+}
+
+# So that later updates of other rows want the room of entries of index x_k.
+sub churn
+{
+	my ($db) = @_;
+	run($db, map { my $n = $_; map { "UPDATE x SET k = 1020 + ($n * 7 + id * 13) % 90 WHERE id = $_" } 10 .. 20 } 1 .. 80);
+}
+
+my $reads_y = 'SELECT n FROM y WHERE id = 1';
+my $hit = 'UPDATE x SET hits = hits + 1 WHERE id = 1';
+my @ways = (
+	[ 'index scan', 'enable_seqscan', 'enable_bitmapscan' ],
+	[ 'seqscan', 'enable_indexscan', 'enable_bitmapscan', 'enable_indexonlyscan' ],
+	[ 'bitmap scan', 'enable_indexscan', 'enable_seqscan', 'enable_indexonlyscan' ]);
+
+# what others do after the reader's snapshot; what he reads, and should see; and
+# whether he may go on to change what one of them has read
+my @cases = (
+	[ 'replaced', 'SELECT hits FROM x WHERE id = 1', 0, 'fails', sub {
+		run($_[0], 'BEGIN', $reads_y, $hit, 'COMMIT', ($hit) x 300) } ],
+	[ 'replaced, then by one transaction', 'SELECT hits FROM x WHERE id = 1', 0, 'fails', sub {
+		run($_[0], 'BEGIN', $reads_y, $hit, 'COMMIT', 'BEGIN', ($hit) x 60, 'COMMIT', ($hit) x 200) } ],
+	[ 'replaced in a subtransaction', 'SELECT hits FROM x WHERE id = 1', 0, 'fails', sub {
+		run($_[0], 'BEGIN', 'SAVEPOINT s', $hit, 'ROLLBACK TO s', $reads_y, 'SAVEPOINT t', $hit, 'RELEASE t', 'COMMIT', ($hit) x 300) } ],
+	[ 'replaced by somebody who has read nothing', 'SELECT hits FROM x WHERE id = 1', 0, 'does not', sub {
+		run($_[0], ($hit) x 300) } ],
+	[ 'replaced by somebody who is rolled back', 'SELECT hits FROM x WHERE id = 1', 0, 'does not', sub {
+		run($_[0], 'BEGIN', $reads_y, $hit, 'ROLLBACK', ($hit) x 300) } ],
+	[ 'made', 'SELECT count(*) FROM x WHERE id = 5', 0, 'fails', sub {
+		run($_[0], 'BEGIN', $reads_y, 'INSERT INTO x VALUES (5, 50, 0)', 'COMMIT', ('UPDATE x SET hits = hits + 1 WHERE id = 5') x 300) } ],
+	[ 'made, key', 'SELECT count(*) FROM x WHERE k BETWEEN 41 AND 59', 0, 'fails', sub {
+		run($_[0], 'BEGIN', $reads_y, 'INSERT INTO x VALUES (5, 50, 0)', 'COMMIT', ('UPDATE x SET hits = hits + 1 WHERE id = 5') x 300) } ],
+	[ 'made and deleted', 'SELECT count(*) FROM x WHERE id = 5', 0, 'fails', sub {
+		run($_[0], 'BEGIN', $reads_y, 'INSERT INTO x VALUES (5, 50, 0)', 'COMMIT', ('UPDATE x SET hits = hits + 1 WHERE id = 5') x 300, 'DELETE FROM x WHERE id = 5') } ],
+	[ 'deleted', 'SELECT hits FROM x WHERE id = 1', 0, 'fails', sub {
+		run($_[0], 'BEGIN', $reads_y, $hit, 'COMMIT', ($hit) x 300, 'DELETE FROM x WHERE id = 1') } ],
+	# X has seen the row in the range, and not what the reader changes: he came
+	# before the reader, and the reader should have seen it, too
+	[ 'key there and back', 'SELECT count(*) FROM x WHERE k BETWEEN 1000 AND 1010', 0, 'fails', sub {
+		run($_[0], 'UPDATE x SET k = 1005 WHERE id = 1',
+			'BEGIN', 'SELECT count(*) FROM x WHERE k BETWEEN 1000 AND 1010', $reads_y, 'COMMIT',
+			'UPDATE x SET k = 10 WHERE id = 1', ($hit) x 300);
+		churn($_[0]) } ],
+	[ 'key there and back, later', 'SELECT count(*) FROM x WHERE k BETWEEN 1000 AND 1010', 0, 'fails', sub {
+		run($_[0], ($hit) x 200, 'UPDATE x SET k = 1005 WHERE id = 1', ($hit) x 100,
+			'BEGIN', 'SELECT count(*) FROM x WHERE k BETWEEN 1000 AND 1010', $reads_y, 'COMMIT',
+			($hit) x 100, 'UPDATE x SET k = 10 WHERE id = 1', ($hit) x 300);
+		churn($_[0]);
+		run($_[0], ($hit) x 100) } ],
+	[ 'key of a new row there and back', 'SELECT count(*) FROM x WHERE k BETWEEN 1000 AND 1010', 0, 'fails', sub {
+		run($_[0], 'INSERT INTO x VALUES (6, 60, 0)', 'UPDATE x SET k = 1005 WHERE id = 6',
+			'BEGIN', 'SELECT count(*) FROM x WHERE k BETWEEN 1000 AND 1010', $reads_y, 'COMMIT',
+			'UPDATE x SET k = 10 WHERE id = 6', ('UPDATE x SET hits = hits + 1 WHERE id = 6') x 300);
+		churn($_[0]) } ]);
+
+sub outcome
+{
+	my ($db, $read, $sees, $others, @off) = @_;
+	run($db, 'SET client_min_messages = warning', 'DROP TABLE IF EXISTS x, y',
+		'CREATE TABLE x (id int PRIMARY KEY, k int, hits int)',
+		'CREATE INDEX x_k ON x (k)',
+		'CREATE TABLE y (id int PRIMARY KEY, n int)',
+		'INSERT INTO x SELECT i, i * 10, 0 FROM generate_series(1, 20) i WHERE i NOT BETWEEN 5 AND 7',
+		'INSERT INTO y SELECT i, 0 FROM generate_series(1, 2) i',
+		'ANALYZE x, y');
+	my $r = psql_session($node, $db);
+	$r->query_safe("SET $_ = off") foreach @off;
+	$r->query_safe('BEGIN');
+	$r->query_safe('SELECT count(*) FROM y WHERE id = 2');
+	$others->($db);
+	my $saw = $r->query($read);
+	$r->query('UPDATE y SET n = n + 1 WHERE id = 1');
+	$r->query('COMMIT');
+	my $failed = $r->{stderr} =~ /could not serialize access due to read\/write dependencies/ ? 'fails' : $r->{stderr} || 'does not';
+	$r->{stderr} = '';
+	$r->quit;
+	return "saw $saw, $failed";
+}
+
+foreach my $case (@cases)
+{
+	my ($name, $read, $sees, $fails, $others) = @$case;
+	foreach my $way (@ways)
+	{
+		my ($scan, @off) = @$way;
+		is(outcome($_, $read, $sees, $others, @off), "saw $sees, $fails", "$_: $name, $scan") foreach qw(heap inplace);
+	}
+	is(one($node, q{SELECT k.* FROM inplace.check('x') k LIMIT 20}, 'inplace'), '', "$name: inplace.check has no finding");
+}
+
+# ---- size, and steps
+
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION inplace;
+	SET default_table_access_method = 'inplace';
+	CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL, v text);
+	INSERT INTO t SELECT i, 0, 'v' FROM generate_series(1, 50) i;});
+my $up = pgbench_script($node, 'up', q{
+\set id random(1, 50)
+UPDATE t SET n = n + 1 WHERE id = :id;
+});
+my $look = q{SELECT string_agg(t::text, '|' ORDER BY id) FROM t};
+my $used = q{SELECT used_bytes FROM inplace.undo WHERE kind = 'logged'};
+my %size;
+foreach my $setting ('off', 'on')
+{
+	$node->append_conf('postgresql.conf', "inplace.squeeze_undo = $setting\n");
+	$node->reload;
+	undo_floor_reached($node, "before a load with squeeze_undo $setting", 30);
+	my $holder = psql_session($node);
+	$holder->query_safe('BEGIN READ ONLY');
+	my $answer = $holder->query_safe($look);
+	my $out = end_pgbench(start_pgbench($node, '-c', 2, '-t', 30000, '--max-tries=100', '-f', $up));
+	unlike($out, qr/aborted/, 'pgbench has had no error') or diag($out);
+	$size{$setting} = one($node, $used);
+	is($holder->query_safe($look), $answer, "the snapshot sees the same with squeeze_undo $setting");
+	$holder->query_safe('SET enable_seqscan = off');
+	my $before = $holder->query_safe('SELECT inplace.undo_records_read()');
+	$holder->query_safe('SELECT n FROM t WHERE id = 7');
+	my $steps = $holder->query_safe('SELECT inplace.undo_records_read()') - $before;
+	note "$steps steps";
+	cmp_ok($steps, '<=', 80, "... in few steps with squeeze_undo $setting");
+	$holder->query_safe('COMMIT');
+	$holder->quit;
+}
+note "undo: $size{off} bytes without, $size{on} with";
+cmp_ok($size{off}, '>', 2_400_000, 'undo grows with the updates without');
+cmp_ok($size{on}, '<', $size{off} / 2, '... and does not with');
+check_clean($node, 'after the loads');
+
+# ---- a report of a batch that has been closed never becomes wrong
+
+$node->safe_psql('postgres', q{
+	SET default_table_access_method = 'inplace';
+	CREATE TABLE control (id int PRIMARY KEY, batch int, hits int);
+	INSERT INTO control VALUES (1, 1, 0);
+	CREATE TABLE receipt (batch int);
+	CREATE INDEX ON receipt (batch);
+	CREATE TABLE report (batch int, total int);});
+my %script = (
+	hits => 'UPDATE control SET hits = hits + 1 WHERE id = 1;',
+	close => q{
+UPDATE control SET batch = batch + 1 WHERE id = 1;
+\sleep 300 ms
+},
+	receipt => q{
+\set ms random(20, 300)
+BEGIN;
+SELECT count(*) FROM t WHERE id = 1;
+\sleep :ms ms
+SELECT batch FROM control WHERE id = 1 \gset
+INSERT INTO receipt VALUES (:batch);
+COMMIT;
+},
+	report => q{
+BEGIN;
+SELECT batch - 1 AS batch FROM control WHERE id = 1 \gset
+SELECT count(*) AS total FROM receipt WHERE batch = :batch \gset
+INSERT INTO report VALUES (:batch, :total);
+COMMIT;
+\sleep 200 ms
+});
+my $wrong = q{SELECT count(*) FROM report r WHERE total <> (SELECT count(*) FROM receipt c WHERE c.batch = r.batch)};
+my %path = map { $_ => pgbench_script($node, $_, $script{$_}) } keys %script;
+my @load = map { start_pgbench($node, '-c', $_->[1], '-T', 12, '--max-tries=1000', '-f', $path{ $_->[0] }) }
+	([ 'hits', 1 ], [ 'close', 1 ], [ 'receipt', 6 ], [ 'report', 1 ]);
+foreach my $load (@load)
+{
+	my $out = end_pgbench($load);
+	unlike($out, qr/aborted/, 'pgbench has had no error') or diag($out);
+}
+note 'batches, receipts, reports: ' . one($node, 'SELECT (SELECT batch FROM control) || $$, $$ || (SELECT count(*) FROM receipt) || $$, $$ || (SELECT count(*) FROM report)');
+cmp_ok(one($node, 'SELECT count(*) FROM receipt'), '>', 5, 'there are receipts');
+cmp_ok(one($node, 'SELECT count(*) FROM report'), '>', 5, 'there are reports');
+is(one($node, $wrong), 0, "no report has become wrong (seed $seed)");
+check_clean($node, 'at the end');
+check_log($node);
+done_testing();
