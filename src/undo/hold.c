@@ -11,7 +11,9 @@
  *	  1. It gets the same snapshot for each query.
  *	  2. GetLatestSnapshot gives others.  Foreign key checks use it, in a
  *		 transaction that has changed something: while a process has an xid
- *		 what it has published does not count.  Utility statements do: the
+ *		 what it has published counts only when the session is reported to be
+ *		 idle.  (Functions of users may run then, see below; that is the
+ *		 end of publishing.)  Utility statements do: the
  *		 slot is empty during any that is not known to need no such snapshot.
  *	  3. A function in C may do so (currtid2 does).  So a walk back with a
  *		 snapshot that is not the published one withdraws that, and is refused
@@ -66,6 +68,7 @@ static object_access_hook_type prev_object_access_hook = NULL;
 /* what this process has published of a transaction's snapshot, if published */
 static bool published = false;
 static bool published_before = false;	/* ... in this transaction */
+static bool publish_no_more = false;
 static UndoHeldSnapshot mine;
 
 /* the transaction that has used its slot */
@@ -157,7 +160,8 @@ publish(void)
 {
 	Snapshot	snapshot;
 
-	if (likely(!IsolationUsesXactSnapshot()) || published || !FirstSnapshotSet)
+	if (likely(!IsolationUsesXactSnapshot()) || published ||
+		publish_no_more || !FirstSnapshotSet)
 		return;
 	if (!inplace_squeeze_undo || suspended > 0 || !may_use_slot())
 		return;
@@ -169,6 +173,7 @@ publish(void)
 		return;
 	pg_atomic_write_u32(&my_slot()->xmax, mine.xmax);
 	pg_atomic_write_u32(&my_slot()->serializable, IsolationIsSerializable());
+	my_slot()->status = MyBEEntry;
 	begin_use();
 	pg_write_barrier();
 	pg_atomic_write_u32(&my_slot()->xmin, mine.xmin);
@@ -412,7 +417,16 @@ note_function_call(ObjectAccessType access, Oid classId, Oid objectId,
 {
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (access != OAT_FUNCTION_EXECUTE || !noted)
+	if (access != OAT_FUNCTION_EXECUTE)
+		return;
+	if (published && MyBEEntry != NULL &&
+		MyBEEntry->st_state == STATE_IDLEINTRANSACTION &&
+		objectId >= FirstUnpinnedObjectId)
+	{
+		withdraw();
+		publish_no_more = true;
+	}
+	if (!noted)
 		return;
 	if (MyBEEntry->st_state == STATE_FASTPATH || !pgstat_track_activities)
 		take_back();
@@ -465,7 +479,7 @@ hold_xact_callback(XactEvent event, void *arg)
 			withdraw();
 			if (noted)
 				pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
-			noted = taken_back = published_before = false;
+			noted = taken_back = published_before = publish_no_more = false;
 			slot_lxid = InvalidLocalTransactionId;
 			UndoSeenEndTransaction();
 			break;

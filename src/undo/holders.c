@@ -19,7 +19,8 @@
  *		than newest_xmax, provided that "closed" is set or the session is
  *		reported to be idle in a transaction.  (All of its snapshots have an
  *		xmin that is not older than that in the proc array.)
- *	  It does not count while the process has an xid.
+ *	  While the process has an xid the first counts only if the session is
+ *	  reported to be idle in a transaction, and the second not at all.
  *
  * What the bounds mean
  *	  UndoHoldersRead gives a set of ranges from an xmin to an xmax, and an xid,
@@ -37,17 +38,21 @@
  *		t2 is some process's, whose xmin in the proc array is not newer than
  *		the snapshot's.  No process can be in the middle of taking over one
  *		from another, for that is done with ProcArrayLock held.
- *	  - If that process has published and has no xid, then it is within the
- *		published range: any other was taken after the slot had been emptied,
- *		the xid assigned, "closed" taken back, or the session reported to be
- *		running, so that was to be seen at t2, too (taking a snapshot takes
+ *	  - If that process has published and what it has published counts, then it is
+ *		within the published range: any other was taken after the slot had been
+ *		emptied, the xid assigned, "closed" taken back, or the session reported to
+ *		be running, so that was to be seen at t2, too (taking a snapshot takes
  *		ProcArrayLock).
  *	  - If not, all_see is not newer than its xmin.
  *	  - Replication slots are looked at before and after: what leaves a slot
  *		for a process does so after that process has the xmin.
  *	  What UndoBounds.seen has is another thing that all of them see, with its own
  *	  proof (seen.c), made at the same time t2.  Nothing that is published counts
- *	  for that.
+ *	  for that.  For others_see processes are left out that are held and idle: all
+ *	  their snapshots are within the published range, and those they take later
+ *	  belong to the count at t2 or a later one.  (A session that is running may
+ *	  have a snapshot that it ought not to have, see hold.c; what it was given out
+ *	  for that is known in terms of all_see only.)
  *	  Standbys without a slot or feedback are told, before anything is dropped
  *	  that they might need (squeeze.c, discard.c).
  *
@@ -135,6 +140,8 @@ is_idle(volatile PgBackendStatus *status)
 	int			after;
 	bool		idle;
 
+	if (status == NULL)
+		return false;
 	pgstat_begin_read_activity(status, before);
 	idle = status->st_state == STATE_IDLEINTRANSACTION &&
 		status->st_backendType == B_BACKEND;
@@ -165,11 +172,48 @@ read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,
 }
 
 /*
+ * The snapshots that the n-th process has published, if that counts.
+ */
+static bool
+read_slot(PGPROC *proc, int n, TransactionId xmin, bool young,
+		  UndoHeldSnapshot *held, bool *idle)
+{
+	UndoHolderSlot *slot = &undo_holders->slots[n].slot;
+	bool		has_xid = TransactionIdIsValid(proc->xid);
+
+	*idle = false;
+	held->xmin = pg_atomic_read_u32(&slot->xmin);
+	pg_read_barrier();
+	if (TransactionIdIsValid(held->xmin))
+	{
+		held->xmax = pg_atomic_read_u32(&slot->xmax);
+		held->serializable = pg_atomic_read_u32(&slot->serializable) != 0;
+		*idle = !young && is_idle(slot->status);
+		return *idle || !has_xid;
+	}
+	if (young || has_xid || !read_committed(proc, slot, xmin, held))
+		return false;
+	*idle = is_idle(slot->status);
+	return true;
+}
+
+/*
+ * While the processes are looked at.
+ */
+typedef struct ProcessReads
+{
+	TransactionId next;			/* the next xid, as of before */
+	UndoSeenRead all;
+	UndoSeenRead others;		/* all but those that are held and idle */
+} ProcessReads;
+
+/*
  * What the n-th process needs.  True if it is a published snapshot.
  */
 static bool
-read_process(UndoBounds *b, UndoSeenRead *r, int n)
+read_process(UndoBounds *b, ProcessReads *r, int n)
 {
+	bool		idle;
 	PGPROC	   *proc = &ProcGlobal->allProcs[n];
 
 	/* read once: its owner may clear it at any time */
@@ -182,25 +226,17 @@ read_process(UndoBounds *b, UndoSeenRead *r, int n)
 	if (proc->statusFlags & PROC_IN_VACUUM)
 		return false;
 
-	UndoSeenReadProcess(r, n, xmin);
+	UndoSeenReadProcess(&r->all, n, xmin);
 	if (n < MaxBackends && b->nheld < UNDO_MAX_HOLDERS &&
-		!TransactionIdIsValid(proc->xid))
+		read_slot(proc, n, xmin, (int32) (r->next - xmin) <= HELD_MIN_AGE,
+				  &b->held[b->nheld], &idle))
 	{
-		UndoHeldSnapshot *held = &b->held[b->nheld];
-		UndoHolderSlot *slot = &undo_holders->slots[n].slot;
-
-		held->xmin = pg_atomic_read_u32(&slot->xmin);
-		pg_read_barrier();
-		held->xmax = pg_atomic_read_u32(&slot->xmax);
-		held->serializable = pg_atomic_read_u32(&slot->serializable) != 0;
-		if (TransactionIdIsValid(held->xmin) ||
-			((int32) (b->all_see - xmin) > HELD_MIN_AGE &&
-			 read_committed(proc, slot, xmin, held)))
-		{
-			b->nheld++;
-			return true;
-		}
+		b->nheld++;
+		if (!idle)
+			UndoSeenReadProcess(&r->others, n, xmin);
+		return true;
 	}
+	UndoSeenReadProcess(&r->others, n, xmin);
 	lower(&b->all_see, xmin);
 	return false;
 }
@@ -212,16 +248,18 @@ UndoHoldersRead(UndoBounds *b)
 	TransactionId slot_after;
 	TransactionId catalog_xmin;
 	UndoHolderSlot *slots[UNDO_MAX_HOLDERS];
-	UndoSeenRead seen;
+	ProcessReads reads;
 
 	b->nheld = 0;
-	UndoSeenReadBegin(&seen);
+	reads.next = ReadNextTransactionId();
+	UndoSeenReadBegin(&reads.all);
+	reads.others = reads.all;
 	ProcArrayGetReplicationSlotXmin(&slot_before, &catalog_xmin);
 	b->all_see = GetOldestActiveTransactionId();
 
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
 	for (int i = 0; i < ProcGlobal->allProcCount; i++)
-		if (read_process(b, &seen, i))
+		if (read_process(b, &reads, i))
 			slots[b->nheld - 1] = &undo_holders->slots[i].slot;
 	for (int i = 0; i < b->nheld; i++)
 	{
@@ -236,24 +274,27 @@ UndoHoldersRead(UndoBounds *b)
 	ProcArrayGetReplicationSlotXmin(&slot_after, &catalog_xmin);
 	lower(&b->all_see, slot_before);
 	lower(&b->all_see, slot_after);
-	UndoSeenReadSlots(&seen, slot_before);
-	UndoSeenReadSlots(&seen, slot_after);
-	UndoSeenReadEnd(&seen, &b->seen);
+	UndoSeenReadSlots(&reads.all, slot_before);
+	UndoSeenReadSlots(&reads.all, slot_after);
+	UndoSeenReadEnd(&reads.all, &b->seen);
+	UndoSeenReadSlots(&reads.others, slot_before);
+	UndoSeenReadSlots(&reads.others, slot_after);
+	UndoSeenReadEnd(&reads.others, &b->others_see);
 }
 
 /*
- * Does seen say more than all_see?
+ * Does others_see say more than all_see?
  */
 static bool
 seen_is_worth_it(const UndoBounds *b)
 {
-	TransactionId last = b->seen.xmax;
+	TransactionId last = b->others_see.xmax;
 
 	if (!TransactionIdIsValid(last))
 		return false;
-	if (TransactionIdIsValid(b->seen.limit) &&
-		TransactionIdPrecedes(b->seen.limit, last))
-		last = b->seen.limit;
+	if (TransactionIdIsValid(b->others_see.limit) &&
+		TransactionIdPrecedes(b->others_see.limit, last))
+		last = b->others_see.limit;
 	return (int32) (last - b->all_see) > HELD_MIN_AGE;
 }
 

@@ -50,13 +50,14 @@ typedef struct UndoSeenRead
 
 /*
  * Every snapshot that exists or will exist sees all committed transactions
- * before all_see, or is one of held[]; and each sees all that seen has, the
- * held ones as well.
+ * before all_see, or is one of held[].  Each sees all that "seen" has, the held
+ * ones as well; and all that "others_see" has, or is one of held[].
  */
 typedef struct UndoBounds
 {
 	TransactionId all_see;
 	UndoSeen	seen;
+	UndoSeen	others_see;
 	int			nheld;
 	UndoHeldSnapshot held[UNDO_MAX_HOLDERS];
 } UndoBounds;
@@ -78,6 +79,8 @@ typedef struct UndoHolderSlot
 	pg_atomic_uint32 passed;	/* newest all_see given out that relies on
 								 * this slot; written with ProcArrayLock
 								 * exclusive */
+
+	/* of either */
 	volatile PgBackendStatus *status;
 
 	/* what its last transaction's end was (seen.c) */

@@ -9,8 +9,8 @@
  *
  * An extent can be given back if
  *	  1. nobody writes to it (FULL) and there is nothing to restore in it,
- *	  2. its newest_xid precedes all_see (holders.h), or: all snapshots see
- *		 according to "seen" whoever made a change, or put a lock or link, that is
+ *	  2. its newest_xid precedes all_see (holders.h), or: all snapshots but held ones
+ *		 see according to "others_see" whoever made a change, or put a lock or link, that is
  *		 recorded in it, and its newest_xid (which may be one that had not been
  *		 used when the extent was scanned for aborted changes), and
  *	  3. for each row that has a record in it: the chain that starts on the
@@ -249,7 +249,7 @@ all_see(ReleaseState *rs, TransactionId xid)
 	if (xid == rs->last_seen)
 		return true;
 	if (!TransactionIdPrecedes(xid, rs->bounds.all_see) &&
-		!UndoSeenByAll(&rs->bounds.seen, xid))
+		!UndoSeenByAll(&rs->bounds.others_see, xid))
 		return false;
 	rs->last_seen = xid;
 	return true;
@@ -349,7 +349,7 @@ is_candidate(const ReleaseState *rs, UndoExtent *ext)
 		TransactionIdIsNormal(newest) &&
 		!TransactionIdPrecedes(newest, rs->job->horizon) &&
 		(TransactionIdPrecedes(newest, rs->bounds.all_see) ||
-		 UndoSeenByAll(&rs->bounds.seen, newest));
+		 UndoSeenByAll(&rs->bounds.others_see, newest));
 }
 
 static void

@@ -21,9 +21,9 @@
  * do not see P find its new chain, by way of the new change or, if that is
  * rolled back, of the row on its page.
  *
- * Which versions are kept, "all_see", "seen" and "held" as in holders.h
- *	  1. P, and all down to the first whose xid precedes all_see, or that
- *		 everybody sees according to "seen": F.
+ * Which versions are kept, "all_see", "seen", "others_see" and "held" as in holders.h
+ *	  1. P, and all down to the first whose xid precedes all_see, or is in
+ *		 "others_see" or in "seen": F.
  *	  2. Below F, for each held snapshot: none with an xid that is not
  *		 older than its xmax, then all down to the first whose xid precedes its
  *		 xmin.  None below one (F as well) that is in "seen".
@@ -39,7 +39,7 @@
  *	  restores the row first, and P is committed too.  The version that a
  *	  snapshot S sees is the newest whose xid it sees.
  *	  - If S is not a held one, its xmin is not older than all_see, and it
- *		 sees what is in "seen": it sees F, so what it looks for is F or newer,
+ *		 sees what is in "others_see": it sees F, so what it looks for is F or newer,
  *		 and all of that is kept.
  *	  - If S is held and sees F or something newer: the same.
  *	  - The same if it looks for nothing older than a version in "seen", where
@@ -248,6 +248,8 @@ may_be_needed(SqueezeWalk *w)
 			for (int i = 0; i < w->bounds.nheld; i++)
 				w->done[i] = true;
 		}
+		else if (UndoSeenByAll(&w->bounds.others_see, xid))
+			w->first_seen = xid;
 		needed = true;
 	}
 	else if (!nothing_older_needed(w) && UndoSeenByAll(&w->bounds.seen, xid))

@@ -31,6 +31,7 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL, k int, v text);
 	CREATE INDEX ON t USING inplace_btree (k);
 	INSERT INTO t SELECT i, 100, i, 'v' FROM generate_series(1, 100) i;
+	CREATE TABLE ref (t int REFERENCES t);
 	CREATE TABLE other (id int PRIMARY KEY, n int);
 	INSERT INTO other SELECT i, 0 FROM generate_series(1, 100) i;});
 
@@ -82,6 +83,11 @@ $node->reload;
 cmp_ok($without, '>', 3_000_000, 'undo grows with the updates without');
 cmp_ok(growth('an idle transaction', [ 'BEGIN', $change ], 'COMMIT'), '<', $without / 2, '... and less than half with');
 cmp_ok(growth('a subtransaction', [ 'BEGIN', 'SAVEPOINT s', $change ], 'ROLLBACK'), '<', $without / 2, '... also with its change in a subtransaction');
+foreach my $how ('REPEATABLE READ', 'SERIALIZABLE')
+{
+	cmp_ok(growth("$how, after a change", [ "BEGIN ISOLATION LEVEL $how", 'SELECT sum(n) FROM t', $change ], 'COMMIT'),
+		'<', $without / 2, "... also if it is $how and has a snapshot");
+}
 check_clean($node, 'size');
 
 # ---- snapshots of every kind, beside idle transactions
@@ -102,6 +108,11 @@ my @kinds = (
 	sub { hold('REPEATABLE READ', $look, 'BEGIN ISOLATION LEVEL REPEATABLE READ') },
 	sub { hold('REPEATABLE READ with an xid', $look, 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT pg_current_xact_id()') },
 	sub { hold('SERIALIZABLE', $look, 'BEGIN ISOLATION LEVEL SERIALIZABLE') },
+	sub {
+		hold('REPEATABLE READ with foreign keys', $look, 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'INSERT INTO ref VALUES (1)');
+		# these are checked with a newer snapshot
+		$held[-1]->{also} = 'INSERT INTO ref SELECT i FROM generate_series(1, 8) i';
+	},
 	sub { hold('cursor', 'FETCH ABSOLUTE 1 FROM c', 'BEGIN', "DECLARE c SCROLL CURSOR FOR $look") },
 	sub { hold('cursor with an xid', 'FETCH ABSOLUTE 1 FROM c', 'BEGIN', 'SELECT pg_current_xact_id()', "DECLARE c SCROLL CURSOR FOR $look") },
 	sub { hold('holdable cursor', 'FETCH ABSOLUTE 1 FROM c', 'BEGIN', "DECLARE c SCROLL CURSOR WITH HOLD FOR $look", 'COMMIT') },
@@ -120,7 +131,11 @@ my @kinds = (
 sub look_again
 {
 	my ($after) = @_;
-	is($_->{session}->query_safe($_->{look}), $_->{answer}, "$_->{name} sees the same after $after (seed $seed)") foreach @held;
+	foreach my $h (@held)
+	{
+		is($h->{session}->query_safe($h->{look}), $h->{answer}, "$h->{name} sees the same after $after (seed $seed)");
+		$h->{session}->query_safe($h->{also}) if $h->{also};
+	}
 	is($_->query_safe('SELECT sum(n) FROM t'), 10000, "an idle transaction sees all after $after (seed $seed)") foreach @idle;
 	is(one($node, 'SELECT sum(n) FROM t'), 10000, "others see all after $after (seed $seed)");
 }
