@@ -50,6 +50,17 @@ typedef Oid RelFileNumber;
 #define ProcLxid(proc)		((proc)->lxid)
 #endif
 
+/*
+ * Are columns of summarizing indexes updated in place?  From what the relcache has; that
+ * is there since the update began, if it has not been read anew meanwhile.
+ */
+#if PG_VERSION_NUM >= 160000
+#define MayHaveSummarizedAttrs(rel) \
+	(!(rel)->rd_attrsvalid || (rel)->rd_summarizedattr != NULL)
+#else
+#define MayHaveSummarizedAttrs(rel) false
+#endif
+
 /* reading ahead came in 17 */
 #if PG_VERSION_NUM >= 170000
 #define HAVE_READ_STREAM

@@ -656,7 +656,7 @@ DefineSettings(void)
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.squeeze_undo",
 							 "Row versions between two snapshots, which neither of them sees, are dropped.",
-							 "For snapshots of transactions that have not changed anything.",
+							 "For snapshots of sessions that are known to have no other one.",
 							 &inplace_squeeze_undo,
 							 true,
 							 PGC_SIGHUP, 0,

@@ -84,6 +84,7 @@ typedef struct CopyVersion
 	InplaceTupleHeader tuple;	/* reformed, with the header it came with */
 	Size		len;
 	uint8		tag;			/* as it was */
+	UndoReplaced replaced;		/* who replaced it, if a newer one is copied */
 } CopyVersion;
 
 /*
@@ -237,6 +238,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	ItemPointerData tid;
 	uint8		tag = 0;
 	uint16		stale;
+	UndoReplaced replaced = {InvalidTransactionId, InvalidCommandId};
 	int			i;
 
 	if (cs->walk == NULL)
@@ -257,6 +259,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		v[n].tuple = reform(cs, blk, off, cs->walk->tuple, cs->walk->len,
 							&v[n].len);
 		v[n].tag = cs->walk->tuple->t_tag;
+		v[n].replaced = replaced;
 		maxlen = Max(maxlen, v[n].len);
 		any_aligned |= (v[n].tuple->t_natts & IP_ALIGNED) != 0;
 
@@ -276,6 +279,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 			break;
 		}
 		n++;
+		replaced = cs->walk->rec.replaced;
 	}
 
 	stale = n > 1 ? tup->t_infomask & IP_STALE : 0;
@@ -340,7 +344,8 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		/* where it moved to is in the undo of the old table's row */
 		if (i > 0 || !inplace_cluster_delete_moved(cs->links, cs->new, tup,
 												   &old_tid, newer, &tid))
-			inplace_push_version_raw(cs->new, &tid, newer, v[i].len, NULL);
+			inplace_push_version_raw(cs->new, &tid, newer, v[i].len, NULL,
+									 &v[i + 1].replaced);
 	}
 }
 

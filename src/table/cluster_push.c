@@ -19,12 +19,15 @@
 /*
  * For rewrites (cluster.c), which hold AccessExclusiveLock: put a newer
  * version on top of a row just written.  The undo record is that of the
- * version's own transaction, whose end is long known.
+ * version's own transaction, whose end is long known.  "replaced" is by whom the
+ * older version was: others, if versions in between have been dropped
+ * (undo/squeeze.c).
  */
 void
 inplace_push_version_raw(Relation rel, ItemPointer tid,
 						 InplaceTupleHeader newer, Size len,
-						 const ItemPointerData *moved_to)
+						 const ItemPointerData *moved_to,
+						 const UndoReplaced *replaced)
 {
 	BlockNumber blk = ItemPointerGetBlockNumber(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
@@ -37,6 +40,7 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 	Size		payload_len = 0;
 	Size		undo_len;
 	bool		is_delete = (newer->t_infomask & IP_DELETED) != 0;
+	bool		squeezed = !is_delete && replaced->xid != newer->t_xid;
 	UndoInsert	ui;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
@@ -55,10 +59,15 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("versions of row (%u,%u) of relation \"%s\" do not fit each other",
 							blk, off, RelationGetRelationName(rel))));
-		payload_len = delta_encode(&diff->edits, true,
-								   (char *) tup + SizeOfInplaceTupleHeader,
-								   (char *) newer + SizeOfInplaceTupleHeader,
-								   payload);
+		if (squeezed)
+		{
+			memcpy(payload, replaced, sizeof(UndoReplaced));
+			payload_len = sizeof(UndoReplaced);
+		}
+		payload_len += delta_encode(&diff->edits, true,
+									(char *) tup + SizeOfInplaceTupleHeader,
+									(char *) newer + SizeOfInplaceTupleHeader,
+									payload + payload_len);
 		pfree(diff);
 	}
 	else if (moved_to)
@@ -88,6 +97,8 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 						 newer->t_xid, 0, LocatorSpc(RelLocator(rel)),
 						 LocatorRel(RelLocator(rel)), blk, off, tup, newer,
 						 false, payload, payload_len);
+	if (squeezed)
+		((UndoRecordHeader *) undo)->ur_flags |= UR_SQUEEZED;
 	UndoPrepare(rel, undo_len, newer->t_xid, &ui);
 	HdrSetUndo(newer, ui.ptr);
 

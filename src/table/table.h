@@ -149,8 +149,9 @@ extern RowVersion *RowVersionAlloc(void);	/* palloc'd, big: reuse it */
  *
  * need_info: also fill xmin.. of version->info exactly (cmin, cmax may need
  * undo reads); without it only what was looked at anyway.
- * With serializable snapshots conflicts out are checked by this function for
- * every version passed over.
+ * With serializable snapshots conflicts out are checked by this function, with
+ * those who made the versions that it meets and does not see, and with who
+ * replaced the one that is seen.
  */
 extern bool inplace_fetch_version(Relation rel, Buffer buffer,
 								  bool buffer_locked, Page page,
@@ -393,7 +394,8 @@ extern TM_Result inplace_tuple_update(Relation rel, ItemPointer otid,
  */
 extern void inplace_push_version_raw(Relation rel, ItemPointer tid,
 									 InplaceTupleHeader newer, Size len,
-									 const ItemPointerData *moved_to);
+									 const ItemPointerData *moved_to,
+									 const UndoReplaced *replaced);
 
 /* ---------------- toast.c ---------------- */
 

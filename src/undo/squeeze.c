@@ -31,7 +31,7 @@
  *		 version it means.
  *	  4. While a held snapshot is that of a SERIALIZABLE transaction, and looks for
  *		 something below: the oldest version that there is; and all, if the
- *		 row is IP_STALE.
+ *		 row is IP_STALE, or the table has a summarizing index.
  *	  5. Of the others none, but for a tail ("Bounds" below).
  *
  * Proof that every snapshot finds the version it sees
@@ -54,10 +54,11 @@
  *	  Who else walks
  *	  - The owner of a change in progress, for a rollback or for the version
  *		its trigger saw: that is above P, or P itself, now and later.  Who has
- *		locked a version with a tag in mind (EvalPlanQual) has an xid, so it is
- *		not a held snapshot, and its statement's snapshot has an xmin that is not
- *		newer than whoever replaced that version since, nor does it see him: so
- *		the version is kept.
+ *		locked a version with a tag in mind (EvalPlanQual) has an xid and is not
+ *		idle, so it is not a held snapshot, and its statement's snapshot has an
+ *		xmin that is not newer than whoever replaced that version since, nor does
+ *		it see him: so the version is kept.  (From REPEATABLE READ on who has
+ *		locked a version sees it.)
  *	  - Serializable transactions, to be found in conflict with writers they
  *		do not see ("Serializable transactions" below).
  *	  - Those who look for keys that an index entry may still be needed for:
@@ -79,7 +80,14 @@
  *	  The reader has to come to the row for that.  A change of keys and
  *	  back leaves entries by which it would, and which are not needed any more when
  *	  the version that they are of is dropped: so no version is if there may be such
- *	  entries.  The mark stays while the snapshot is there (vacuum/stale.c).
+ *	  entries.  The mark stays while the snapshot is there (vacuum/stale.c).  Nor
+ *	  is any of a table with a summarizing index, whose columns are updated in
+ *	  place without a mark; one that is made later is not for the snapshot
+ *	  (table/build.c), and a rewrite of the table takes over who has replaced a
+ *	  version.
+ *	  All this is between transactions that are SERIALIZABLE.  Who replaced the
+ *	  version may be none, and one that came after him be missed for that; on heap
+ *	  it depends on how the row is read.
  *
  * Giving extents back in the middle
  *	  The old chain's records are not marked.  The undo worker goes through
@@ -226,6 +234,17 @@ nothing_older_needed(const SqueezeWalk *w)
 }
 
 /*
+ * May a serializable transaction need a version that it does not see, to come
+ * to the row?
+ */
+static bool
+leads_to_conflicts(const SqueezeWalk *w)
+{
+	return (w->hdr.t_infomask & IP_STALE) != 0 ||
+		MayHaveSummarizedAttrs(w->rel);
+}
+
+/*
  * Does anybody who sees neither P nor F possibly need this version?  To be
  * called once for each, from the newest on.
  */
@@ -235,7 +254,7 @@ may_be_needed(SqueezeWalk *w)
 	TransactionId xid = w->hdr.t_xid;
 	bool		needed = (w->hdr.t_infomask & IP_KEYS_UPDATED) != 0;
 	bool		frozen = (w->hdr.t_infomask & IP_FROZEN) != 0;
-	bool		conflicts = (w->hdr.t_infomask & IP_STALE) || !HdrHasUndo(&w->hdr);
+	bool		conflicts = leads_to_conflicts(w) || !HdrHasUndo(&w->hdr);
 
 	if (!TransactionIdIsValid(w->first_seen))
 	{
@@ -291,7 +310,7 @@ link_passes_nothing(const SqueezeWalk *w, const UndoLink *link)
 
 		if (!w->done[i] &&
 			(TransactionIdPrecedes(link->ul_newer_xid, held->xmax) ||
-			 (held->serializable && (w->hdr.t_infomask & IP_STALE))))
+			 (held->serializable && leads_to_conflicts(w))))
 			return false;
 	}
 	return true;
