@@ -52,11 +52,14 @@ typedef Oid RelFileNumber;
 
 /*
  * Are columns of summarizing indexes updated in place?  From what the relcache has; that
- * is there since the update began, if it has not been read anew meanwhile.
+ * is there since the update began, if it has not been read anew meanwhile.  (It never
+ * is if there are no indexes.)
  */
 #if PG_VERSION_NUM >= 160000
 #define MayHaveSummarizedAttrs(rel) \
-	(!(rel)->rd_attrsvalid || (rel)->rd_summarizedattr != NULL)
+	((rel)->rd_rel->relhasindex && \
+	 !((rel)->rd_indexvalid && (rel)->rd_indexlist == NIL) && \
+	 (!(rel)->rd_attrsvalid || (rel)->rd_summarizedattr != NULL))
 #else
 #define MayHaveSummarizedAttrs(rel) false
 #endif

@@ -739,6 +739,7 @@ _PG_init(void)
 	inplace_late_open_init();
 	inplace_btree_init();
 	inplace_planner_init();
+	inplace_young_index_init();
 	inplace_opclass_init();
 	inplace_heap_readers_init();
 	FreezeForgetInit();

@@ -27,6 +27,9 @@ extern void inplace_before_alter_table(AlterTableStmt *stmt);
 /* planner.c */
 extern void inplace_planner_init(void);
 
+/* young_index.c */
+extern void inplace_young_index_init(void);
+
 /* opclass.c */
 extern void inplace_opclass_init(void);
 extern Oid	inplace_mirror_of_opclass(Oid opclass);

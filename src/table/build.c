@@ -13,10 +13,7 @@
  * snapshots: ii_BrokenHotChain.  A summarizing index takes the older versions
  * as well (it does not mind several values for a TID), which it also needs
  * because the transaction that made the newest one may yet roll back, and an
- * update of its columns is done in place.  Where versions in between have been
- * dropped (undo/squeeze.c) it cannot: these are seen by nobody, but a serializable
- * snapshot has to come to the row, by one of their values, to be found in
- * conflict with who made them.  So then, too, the index is not for older snapshots.
+ * update of its columns is done in place.
  *
  * REINDEX.  The server takes ii_BrokenHotChain to be known from CREATE INDEX, for a
  * key does not change within a chain once there is an index on it; and so it is
@@ -163,8 +160,7 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 
 		if (walk->change != UNDO_UPDATE)
 			continue;
-		if ((!bs->all_versions || (walk->rec.hdr.ur_flags & UR_SQUEEZED)) &&
-			!bs->info->ii_BrokenHotChain)
+		if (!bs->all_versions && !bs->info->ii_BrokenHotChain)
 		{
 			bs->info->ii_BrokenHotChain = true;
 			inplace_build_met_older_keys(RelationGetRelid(bs->index));

@@ -13,7 +13,8 @@
  *		 transaction that has changed something: while a process has an xid
  *		 what it has published counts only when the session is reported to be
  *		 idle.  (Functions of users may run then, see below; that is the
- *		 end of publishing.)  Utility statements do: the
+ *		 end of publishing, and so is a cursor with such a snapshot, opened by
+ *		 a function that a check calls.)  Utility statements do: the
  *		 slot is empty during any that is not known to need no such snapshot.
  *	  3. A function in C may do so (currtid2 does).  So a walk back with a
  *		 snapshot that is not the published one withdraws that, and is refused
@@ -152,6 +153,32 @@ withdraw(void)
 	published = false;
 }
 
+static bool
+reported_idle(void)
+{
+	return MyBEEntry != NULL &&
+		MyBEEntry->st_state == STATE_IDLEINTRANSACTION;
+}
+
+/*
+ * A query is about to be started with this snapshot.  If it is that of a portal, it
+ * is there until that is closed, also when the session is idle.
+ */
+static void
+note_other_snapshot(Snapshot snapshot)
+{
+	Snapshot	own;
+
+	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
+		ActivePortal == NULL || ActivePortal->status != PORTAL_DEFINED)
+		return;
+	own = GetTransactionSnapshot();
+	if (snapshot->xmin == own->xmin && snapshot->xmax == own->xmax)
+		return;
+	withdraw();
+	publish_no_more = true;
+}
+
 /*
  * Called before each query, and each statement that is like one.
  */
@@ -165,6 +192,12 @@ publish(void)
 		return;
 	if (!inplace_squeeze_undo || suspended > 0 || !may_use_slot())
 		return;
+	if (reported_idle())
+	{
+		/* some function's; see the file header */
+		publish_no_more = true;
+		return;
+	}
 
 	snapshot = GetTransactionSnapshot();
 	mine.xmin = snapshot->xmin;
@@ -287,8 +320,7 @@ note_snapshot(Snapshot snapshot)
 {
 	UndoHolderSlot *slot;
 
-	if (IsolationUsesXactSnapshot() || snapshot == NULL ||
-		snapshot->snapshot_type != SNAPSHOT_MVCC ||
+	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
 		!TransactionIdIsNormal(snapshot->xmax))
 		return;
 	if (noted)
@@ -400,7 +432,10 @@ UndoHoldNoteExport(void)
 static void
 note_query(QueryDesc *queryDesc, int eflags)
 {
-	note_snapshot(queryDesc->snapshot);
+	if (IsolationUsesXactSnapshot())
+		note_other_snapshot(queryDesc->snapshot);
+	else
+		note_snapshot(queryDesc->snapshot);
 	if (prev_ExecutorStart_hook)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else
@@ -419,8 +454,7 @@ note_function_call(ObjectAccessType access, Oid classId, Oid objectId,
 		prev_object_access_hook(access, classId, objectId, subId, arg);
 	if (access != OAT_FUNCTION_EXECUTE)
 		return;
-	if (published && MyBEEntry != NULL &&
-		MyBEEntry->st_state == STATE_IDLEINTRANSACTION &&
+	if (IsolationUsesXactSnapshot() && reported_idle() &&
 		objectId >= FirstUnpinnedObjectId)
 	{
 		withdraw();

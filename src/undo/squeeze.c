@@ -83,7 +83,7 @@
  *	  entries.  The mark stays while the snapshot is there (vacuum/stale.c).  Nor
  *	  is any of a table with a summarizing index, whose columns are updated in
  *	  place without a mark; one that is made later is not for the snapshot
- *	  (table/build.c), and a rewrite of the table takes over who has replaced a
+ *	  (index/young_index.c), and a rewrite of the table takes over who has replaced a
  *	  version.
  *	  All this is between transactions that are SERIALIZABLE.  Who replaced the
  *	  version may be none, and one that came after him be missed for that; on heap

@@ -90,6 +90,27 @@ foreach my $how ('REPEATABLE READ', 'SERIALIZABLE')
 }
 check_clean($node, 'size');
 
+# ---- a cursor with the newer snapshot of a foreign key's check: it stays there when
+# the session is idle
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE pk (id int PRIMARY KEY);
+	CREATE TABLE fk (id int REFERENCES pk ON DELETE CASCADE);
+	INSERT INTO pk VALUES (1);
+	INSERT INTO fk VALUES (1);
+	CREATE FUNCTION open_cursor() RETURNS trigger LANGUAGE plpgsql STABLE AS
+		$$ DECLARE c refcursor := 'cc'; BEGIN OPEN c FOR SELECT v FROM t WHERE id = 1; RETURN old; END $$;
+	CREATE TRIGGER open_cursor BEFORE DELETE ON fk FOR EACH ROW EXECUTE FUNCTION open_cursor();});
+my $deleter = psql_session($node);
+$deleter->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM t');
+$node->safe_psql('postgres', q{UPDATE t SET v = 'newer' WHERE id = 1});
+$deleter->query_safe('DELETE FROM pk WHERE id = 1');
+use_up_xids($node);
+end_pgbench(start_pgbench($node, '-c', 2, '-t', 2000, '-f', $single)) for 1 .. 2;
+is($deleter->query_safe('FETCH ALL FROM cc'), 'newer', 'the cursor sees what was there when it was opened');
+$deleter->query_safe('ROLLBACK');
+$deleter->quit;
+
 # ---- snapshots of every kind, beside idle transactions
 
 my (@held, @idle);

@@ -96,7 +96,9 @@ my @cases = (
 				'BEGIN', 'SELECT count(*) FROM x WHERE k BETWEEN 1000 AND 1010', $reads_y, 'COMMIT',
 				'UPDATE x SET k = 10 WHERE id = 1', ($hit) x 300, @$later) }, @$before ] }
 		([ [ 'DROP INDEX x_k' ], [ $brin ], 'then BRIN' ],
+		[ [ 'DROP INDEX x_k' ], [ 'SET min_parallel_table_scan_size = 0', $brin ], 'then BRIN by several' ],
 		[ [ 'DROP INDEX x_k' ], [ $brin, 'VACUUM FULL x' ], 'then BRIN and a rewrite' ],
+		[ [ 'DROP INDEX x_k' ], [ $brin, 'SET min_parallel_table_scan_size = 0', 'REINDEX INDEX x_brin' ], 'then BRIN, and again by several' ],
 		[ [ 'DROP INDEX x_k', $brin ], [ 'REINDEX INDEX x_brin' ], 'BRIN built again' ],
 		[ [ 'DROP INDEX x_k', $brin ], [ q{SELECT brin_desummarize_range('x_brin', 0)}, q{SELECT brin_summarize_new_values('x_brin')} ], 'BRIN summarized again' ]) ));
 
