@@ -16,8 +16,9 @@ my $seed = seed();
 my $node = new_node('primary', conf => q{
 default_transaction_isolation = 'serializable'
 autovacuum = off
-# there is room for so many that have committed, times ten, before they are summed up
-max_connections = 200
+# there is room for so many that have committed, times ten, before they are summed up;
+# after that conflicts are missed, on heap too
+max_connections = 400
 inplace.undo_worker_delay = 100
 });
 $node->start;
@@ -214,8 +215,9 @@ COMMIT;
 });
 my $wrong = q{SELECT count(*) FROM report r WHERE total <> (SELECT count(*) FROM receipt c WHERE c.batch = r.batch)};
 my %path = map { $_ => pgbench_script($node, $_, $script{$_}) } keys %script;
-my @load = map { start_pgbench($node, '-c', $_->[1], '-T', 12, '--max-tries=1000', '-f', $path{ $_->[0] }) }
-	([ 'hits', 1 ], [ 'close', 1 ], [ 'receipt', 6 ], [ 'report', 1 ]);
+# (not more hits in the time of a receipt than there is room for)
+my @load = map { my ($name, @args) = @$_; start_pgbench($node, @args, '-T', 12, '--max-tries=1000', '-f', $path{$name}) }
+	([ 'hits', '-R', 1000 ], [ 'close' ], [ 'receipt', '-c', 6 ], [ 'report' ]);
 foreach my $load (@load)
 {
 	my $out = end_pgbench($load);
