@@ -51,9 +51,9 @@ typedef Oid RelFileNumber;
 #endif
 
 /*
- * Are columns of summarizing indexes updated in place?  From what the relcache has; that
- * is there since the update began, if it has not been read anew meanwhile.  (It never
- * is if there are no indexes.)
+ * Are columns of summarizing indexes updated in place?  From what the relcache
+ * has; that is there since the update began, if it has not been read anew
+ * meanwhile.  (It never is if there are no indexes.)
  */
 #if PG_VERSION_NUM >= 160000
 #define MayHaveSummarizedAttrs(rel) \
@@ -62,6 +62,13 @@ typedef Oid RelFileNumber;
 	 (!(rel)->rd_attrsvalid || (rel)->rd_summarizedattr != NULL))
 #else
 #define MayHaveSummarizedAttrs(rel) false
+#endif
+
+/* parallel builds of GIN indexes came in 18 */
+#if PG_VERSION_NUM >= 180000
+#define GIN_BUILDS_IN_PARALLEL	true
+#else
+#define GIN_BUILDS_IN_PARALLEL	false
 #endif
 
 /* reading ahead came in 17 */

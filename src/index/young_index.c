@@ -49,10 +49,8 @@ static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 static bool
 may_lack_something(const IndexOptInfo *index)
 {
-#if PG_VERSION_NUM >= 180000
-	if (index->relam == GIN_AM_OID)
+	if (GIN_BUILDS_IN_PARALLEL && index->relam == GIN_AM_OID)
 		return true;
-#endif
 	return index->relam == BRIN_AM_OID && IsolationIsSerializable();
 }
 
