@@ -308,12 +308,13 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define BTMaxItemSizeOf(page)	BTMaxItemSize(page)
 #endif
 
-/* its leftmost leaf: the snapshot went in 16 */
+/* the leftmost page of a level: the snapshot went in 16 */
 #if PG_VERSION_NUM >= 160000
-#define BtLeftmostLeaf(index)	_bt_get_endpoint(index, 0, false)
+#define BtLeftmostOfLevel(index, level)	_bt_get_endpoint(index, level, false)
 #else
-#define BtLeftmostLeaf(index)	_bt_get_endpoint(index, 0, false, NULL)
+#define BtLeftmostOfLevel(index, level)	_bt_get_endpoint(index, level, false, NULL)
 #endif
+#define BtLeftmostLeaf(index)	BtLeftmostOfLevel(index, 0)
 
 /* nbtree's array keys (IN lists) look after themselves from 17 on */
 #if PG_VERSION_NUM >= 170000

@@ -212,6 +212,9 @@ extern uint32 inplace_builds_with_older_keys(Oid indexid);
 /* merge_leaves.c */
 extern bool inplace_merge_index_pages;
 
+/* a table grows if its rows have become more by such a part since the VACUUM before */
+#define TABLE_GROWS		0.02
+
 /* what VACUUM has removed from an index: by the index, and with the rows */
 typedef struct RemovedEntries
 {

@@ -50,10 +50,9 @@ bool		inplace_merge_index_pages = true;
 #define PACK_BELOW(fill)	((fill) * 19 / 20)
 
 /*
- * If the table's rows have become more by such a part since the VACUUM before,
- * nothing is packed, and two pages become one only if it has half its room left, about.
+ * If the table grows nothing is packed, and two pages become one only if it has half its
+ * room left, about.
  */
-#define GROWING			0.02
 #define GROWING_FILL	(PAGE_ROOM * 11 / 20)
 
 /*
@@ -123,7 +122,7 @@ sample_page(MergeState *ms, BlockNumber blk, Sample *sample)
 static bool
 is_growing(const RemovedEntries *removed)
 {
-	return removed->grown > GROWING;
+	return removed->grown > TABLE_GROWS;
 }
 
 /*

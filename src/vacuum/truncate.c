@@ -1,18 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * truncate.c
- *	  VACUUM gives the empty pages at the end of a table back to the system.
+ *	  VACUUM gives the empty pages at the end of a table back to the system, and the free ones of
+ *	  its btrees.
  *
  * That needs an AccessExclusiveLock, which is only ever tried for, and given up
  * as soon as somebody waits for it.  Undo records may still name rows on the
  * pages that go: what they describe is aborted and taken off already, so whoever
  * follows them to a block past the end has nothing to do.
  *
+ * In an index free pages are anywhere, and those at the end are moved there
+ * (index/shorten.c).  That is done if nobody has the index locked, and not if the table grows:
+ * then the pages will be needed.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "catalog/storage.h"
+#include "index/index.h"
+#include "index/shorten.h"
 #include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
@@ -22,6 +29,9 @@
 /* worth it from this many pages on, or this part of the table */
 #define TRUNCATE_MIN_PAGES			1000
 #define TRUNCATE_MIN_FRACTION		16
+
+/* ... and for an index from this many, and the same part of it */
+#define SHORTEN_MIN_PAGES			4
 
 /* milliseconds */
 #define TRUNCATE_WAITER_INTERVAL	20
@@ -203,4 +213,56 @@ inplace_vacuum_truncate(InplaceVacuum *vac)
 				(errmsg("table \"%s\": truncated %u to %u pages",
 						vac->relname, old_end, new_end)));
 	} while (waiter && vac->rel_pages > vac->nonempty_pages);
+}
+
+/* ---------------- indexes ---------------- */
+
+/*
+ * Pages that have been deleted, whether or not they can be used anew already.
+ */
+static bool
+worth_shortening(const IndexBulkDeleteResult *istat)
+{
+	return istat != NULL && !istat->estimated_count &&
+		istat->pages_deleted >= SHORTEN_MIN_PAGES &&
+		istat->pages_deleted >= istat->num_pages / TRUNCATE_MIN_FRACTION;
+}
+
+/* then free pages will be needed */
+static bool
+table_grows(InplaceVacuum *vac)
+{
+	return vac->old_live_tuples > 0 &&
+		vac->new_rel_tuples > vac->old_live_tuples * (1 + TABLE_GROWS);
+}
+
+static void
+shorten_index(InplaceVacuum *vac, int i)
+{
+	IndexBulkDeleteResult *istat = vac->indstats[i];
+	ShortenResult result =
+		inplace_shorten_index(vac->indrels[i],
+							  istat->num_pages - istat->pages_deleted,
+							  vac->bstrategy);
+	BlockNumber cut = result.old_end - result.new_end;
+
+	if (cut == 0)
+		return;
+	vac->relocated_pages[i] = result.moved;
+	vac->cut_pages[i] = cut;
+	istat->num_pages = result.new_end;
+	istat->pages_deleted -= Min(cut, istat->pages_deleted);
+	istat->pages_free = Min(istat->pages_free, istat->pages_deleted);
+}
+
+void
+inplace_vacuum_shorten_indexes(InplaceVacuum *vac)
+{
+	if (!vac->do_truncate || !vac->do_index_cleanup || vac->failsafe ||
+		!inplace_merge_index_pages || table_grows(vac))
+		return;
+	for (int i = 0; i < vac->nindexes; i++)
+		if (worth_shortening(vac->indstats[i]) &&
+			inplace_can_shorten(vac->indrels[i]))
+			shorten_index(vac, i);
 }

@@ -485,7 +485,11 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	vac_open_indexes(rel, RowExclusiveLock, &vac->nindexes, &vac->indrels);
 	vac->indstats = palloc0(Max(vac->nindexes, 1) *
 							sizeof(IndexBulkDeleteResult *));
+	vac->seen_after_merging = palloc0(Max(vac->nindexes, 1) *
+									  sizeof(IndexBulkDeleteResult *));
 	vac->merged_pages = palloc0(Max(vac->nindexes, 1) * sizeof(BlockNumber));
+	vac->relocated_pages = palloc0(Max(vac->nindexes, 1) * sizeof(BlockNumber));
+	vac->cut_pages = palloc0(Max(vac->nindexes, 1) * sizeof(BlockNumber));
 	vac->swept_bytes = palloc0(Max(vac->nindexes, 1) * sizeof(Size));
 	vac->start_xid = ReadNextFullTransactionId();
 	vacuum_report_start(&report, vac, params);
@@ -514,6 +518,7 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	stale_finish(vac);
 	vac->phase = VACUUM_PHASE_UNKNOWN;
 
+	inplace_vacuum_shorten_indexes(vac);
 	if (vac->do_index_cleanup)
 		inplace_vacuum_update_index_stats(vac);
 	vac_close_indexes(vac->nindexes, vac->indrels, NoLock);

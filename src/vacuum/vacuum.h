@@ -137,7 +137,11 @@ typedef struct InplaceVacuum
 	double		new_live_tuples;
 	int			num_index_scans;
 	IndexBulkDeleteResult **indstats;
+	IndexBulkDeleteResult **seen_after_merging; /* beside parallel workers, who
+												 * keep indstats to themselves */
 	BlockNumber *merged_pages;	/* of each index, for the report */
+	BlockNumber *relocated_pages;	/* ... moved to where others were free */
+	BlockNumber *cut_pages;		/* ... at the end of the file, given back */
 	Size	   *swept_bytes;	/* of each index, that former keys took */
 	FullTransactionId start_xid;	/* the next one when we began */
 } InplaceVacuum;
@@ -305,6 +309,7 @@ extern void stale_finish(InplaceVacuum *vac);
 
 extern bool inplace_vacuum_can_truncate(InplaceVacuum *vac);
 extern void inplace_vacuum_truncate(InplaceVacuum *vac);
+extern void inplace_vacuum_shorten_indexes(InplaceVacuum *vac);
 
 /* ---------------- report.c ---------------- */
 

@@ -129,12 +129,32 @@ dead_items_alloc(InplaceVacuum *vac, int nworkers)
 #endif
 }
 
+/*
+ * The statistics of the indexes as parallel workers have had them, and what we have seen
+ * after them.
+ */
+static void
+end_parallel(InplaceVacuum *vac)
+{
+	parallel_vacuum_end(vac->pvs, vac->indstats);
+	for (int i = 0; i < vac->nindexes; i++)
+	{
+		const		IndexBulkDeleteResult *seen = vac->seen_after_merging[i];
+
+		if (seen == NULL || vac->indstats[i] == NULL)
+			continue;
+		vac->indstats[i]->num_pages = seen->num_pages;
+		vac->indstats[i]->pages_deleted = seen->pages_deleted;
+		vac->indstats[i]->pages_free = seen->pages_free;
+	}
+}
+
 /* also brings the index statistics of a parallel VACUUM home */
 void
 dead_items_free(InplaceVacuum *vac)
 {
 	if (vac->pvs)
-		parallel_vacuum_end(vac->pvs, vac->indstats);
+		end_parallel(vac);
 	else
 	{
 #ifdef DEAD_ITEMS_IN_TIDSTORE
@@ -477,16 +497,14 @@ give_back_pages_of(InplaceVacuum *vac, int i)
 	if (vac->pvs == NULL)
 		vacuum_empty_index(vac, i);
 	else
-		(void) index_bulk_delete(&info, NULL, no_dead_item, NULL);
+		vac->seen_after_merging[i] = index_bulk_delete(&info, NULL, no_dead_item, NULL);
 	leave_index(vac, saved_phase);
 }
 
 /*
  * Merge sparse pages of indexes that this VACUUM has been through (index/merge_leaves.c).
  * Then nbtree goes through them again, to give back the pages: those merged just
- * now, too, if all transactions of that time have ended.  Beside
- * parallel workers, who keep an index's statistics to themselves, its figures are
- * lost.
+ * now, too, if all transactions of that time have ended.
  */
 void
 vacuum_merge_index_pages(InplaceVacuum *vac)

@@ -199,6 +199,10 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 				appendStringInfo(buf, "index entries to the right, downlink: %u, first: %u",
 								 ((xl_ip_shift *) rec)->off,
 								 ((xl_ip_shift *) rec)->first);
+			else if (*(uint16 *) rec & XLIP_RELOCATE)
+				appendStringInfo(buf, "index page moved, level: %u, downlink: %u",
+								 ((xl_ip_relocate *) rec)->level,
+								 ((xl_ip_relocate *) rec)->off);
 			else if (*(uint16 *) rec & XLIP_MERGE)
 				appendStringInfo(buf, "merge of index pages, downlink: %u, left sibling: %u",
 								 ((xl_ip_merge *) rec)->off,

@@ -432,6 +432,11 @@ inplace_redo_vacuum(XLogReaderState *record)
 	uint16	   *data = (uint16 *) XLogRecGetData(record);
 	Buffer		buffer;
 
+	if (data[0] & XLIP_RELOCATE)
+	{
+		inplace_redo_relocate(record);
+		return;
+	}
 	if (data[0] & XLIP_MERGE)
 	{
 		inplace_redo_merge(record);

@@ -200,8 +200,30 @@ typedef struct xl_ip_shift
 	OffsetNumber first;			/* of the entries that have gone */
 } xl_ip_shift;
 
+/*
+ * ... or, with XLIP_RELOCATE instead of that, a page of a btree that has moved to another
+ * block (log_relocate.c).  The block references are these; those from LEFT on are there if
+ * there is such a page.  That of TO has an image.
+ */
+typedef struct xl_ip_relocate
+{
+	uint16		what;			/* XLIP_MERGE | XLIP_RELOCATE */
+	OffsetNumber off;			/* of the downlink in the parent, or 0 */
+	uint32		level;			/* of the page */
+	FullTransactionId safexid;	/* of the deleted page that it leaves */
+} xl_ip_relocate;
+
+#define WAL_MOVED_TO			0
+#define WAL_MOVED_FROM			1
+#define WAL_MOVED_LEFT			2
+#define WAL_MOVED_RIGHT			3
+#define WAL_MOVED_PARENT		4
+#define WAL_MOVED_META			5
+
 #define XLIP_MERGE				0x8000
 #define XLIP_SHIFT				0x4000
+#define XLIP_RELOCATE			0x2000
+#define SizeOfIpRelocate	sizeof(xl_ip_relocate)
 #define SizeOfIpMerge	(offsetof(xl_ip_merge, prev) + sizeof(BlockNumber))
 #define SizeOfIpShift	sizeof(xl_ip_shift)
 
@@ -272,6 +294,31 @@ extern void inplace_log_shift(Buffer right, Buffer left, Buffer parent,
 							  OffsetNumber off, OffsetNumber first,
 							  IndexTuple hikey, const char *entries, Size len);
 extern void inplace_redo_merge(XLogReaderState *record);
+
+/* log_relocate.c */
+
+/* a page's way to another block: buffers that are locked, or InvalidBuffer */
+typedef struct PageMove
+{
+	Buffer		to;
+	Buffer		from;
+	Buffer		left;			/* its siblings */
+	Buffer		right;
+	Buffer		parent;
+	Buffer		meta;			/* if that leads to it */
+	BlockNumber prev;			/* of left and right */
+	BlockNumber next;
+	OffsetNumber off;			/* of the downlink in the parent */
+	FullTransactionId safexid;	/* of the deleted page that it leaves */
+} PageMove;
+
+extern void inplace_page_copy(Page to, Page from);
+extern void inplace_page_make_deleted(Page page, BlockNumber to,
+									  FullTransactionId safexid);
+extern void inplace_page_set_downlink(Page page, OffsetNumber off, BlockNumber to);
+extern void inplace_page_set_root(Page page, BlockNumber from, BlockNumber to);
+extern void inplace_log_relocate(const PageMove *move);
+extern void inplace_redo_relocate(XLogReaderState *record);
 
 /* log_vacuum.c: a recovery conflict with snapshots that do not see horizon */
 extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);

@@ -1,0 +1,459 @@
+/*-------------------------------------------------------------------------
+ *
+ * shorten.c
+ *	  Making the file of a btree, or an inplace_btree, shorter: pages at its end are
+ *	  moved to free ones before, and the end is given back to the system.
+ *
+ * nbtree uses a page anew that it has given back, but the file stays as long as it once
+ * was.  truncate.c (vacuum/) says when this is worth it, at the end of a VACUUM.
+ *
+ * The lock
+ *	  All is done under an AccessExclusiveLock of the index.  It is only tried for, for a
+ *	  moment, and given up as soon as somebody waits for it, as VACUUM's lock is when it
+ *	  cuts off the end of a table.  Whoever scans an index, or inserts into it, has it
+ *	  locked to the end of his transaction, so
+ *	  1. there is no scan that has been on a page that is moved, or is on its way to one,
+ *		 here or on a standby (where replay of the lock waits for those, or cancels
+ *		 them);
+ *	  2. so a deleted page can be used anew, or cut off, at once: nbtree waits until
+ *		 all snapshots of the time have ended for the sake of such scans only;
+ *	  3. what is noted of the index outside of a scan is a way to begin one: the root in
+ *		 the relcache entry, of which all are told before the lock is let go of, and the
+ *		 page for the next insertion, which goes with the file's end.
+ *
+ * A move
+ *	  In one critical section and one WAL record (wal/log_relocate.c): the free page gets what
+ *	  is on the page, both siblings and the parent's downlink, or the meta page, lead to it,
+ *	  and the page becomes a deleted one, as nbtree would leave it.  If it is not cut off then, it
+ *	  is used anew as any deleted page is.  Predicate locks of the page (of transactions that
+ *	  have committed) go with it.
+ *
+ *	  The pages of a level are found by way of the downlinks on the next one, from the leaves
+ *	  up, the root at last.  A half-dead page, and the right one of an incomplete split, have no
+ *	  downlink: they stay, and the file with them.
+ *
+ * Lock order, as everywhere in nbtree: left sibling, page, right sibling, parent, meta page;
+ * then the free page, which nobody else comes to.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/nbtree.h"
+#include "access/transam.h"
+#include "access/xloginsert.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/storage.h"
+#include "commands/vacuum.h"
+#include "index/index.h"
+#include "index/shorten.h"
+#include "miscadmin.h"
+#include "storage/indexfsm.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/predicate.h"
+#include "storage/sinval.h"
+#include "utils/inval.h"
+#include "utils/wait_event.h"
+#include "wal/wal.h"
+
+/* how often to try for the lock, and after how many milliseconds again */
+#define LOCK_TRIES			20
+#define LOCK_INTERVAL_MS	5
+
+/* so many pages are moved at most: they are noted in memory */
+#define MAX_MOVES			(1024 * 1024)
+
+typedef struct Shortening
+{
+	Relation	index;
+	BlockNumber target;			/* where the file is to end */
+	BlockNumber *free;			/* pages before that were free when looked at */
+	int			nfree;
+	int			next_free;
+	BlockNumber moved;
+} Shortening;
+
+/* indexes with nbtree's pages, of a version that has TIDs for keys, too */
+bool
+inplace_can_shorten(Relation index)
+{
+	bool		heapkeyspace;
+	bool		allequalimage;
+
+	if (index->rd_rel->relam != BTREE_AM_OID && !inplace_index_is_btree(index))
+		return false;
+	_bt_metaversion(index, &heapkeyspace, &allequalimage);
+	return heapkeyspace;
+}
+
+/* ---------------- free pages ---------------- */
+
+static bool
+is_free(Page page)
+{
+	return PageIsNew(page) || P_ISDELETED(BTPageGetOpaque(page));
+}
+
+static void
+note_free_pages(Shortening *s, BlockNumber most, BufferAccessStrategy bstrategy)
+{
+	for (BlockNumber blk = BTREE_METAPAGE + 1;
+		 blk < s->target && s->nfree < most; blk++)
+	{
+		Buffer		buffer;
+
+		VacuumDelayPoint();
+		buffer = ReadBufferExtended(s->index, MAIN_FORKNUM, blk, RBM_NORMAL, bstrategy);
+		_bt_lockbuf(s->index, buffer, BT_READ);
+		if (!PageIsNew(BufferGetPage(buffer)))
+			_bt_checkpage(s->index, buffer);
+		if (is_free(BufferGetPage(buffer)))
+			s->free[s->nfree++] = blk;
+		_bt_relbuf(s->index, buffer);
+	}
+}
+
+/* the next one that still is, locked; InvalidBuffer if there is none */
+static Buffer
+take_free_page(Shortening *s)
+{
+	while (s->next_free < s->nfree)
+	{
+		Buffer		buffer = ReadBuffer(s->index, s->free[s->next_free++]);
+
+		_bt_lockbuf(s->index, buffer, BT_WRITE);
+		if (is_free(BufferGetPage(buffer)))
+			return buffer;
+		_bt_relbuf(s->index, buffer);
+	}
+	return InvalidBuffer;
+}
+
+/* ---------------- one move ---------------- */
+
+static Buffer
+lock_if_any(Relation index, BlockNumber blk)
+{
+	return blk == P_NONE ? InvalidBuffer : _bt_getbuf(index, blk, BT_WRITE);
+}
+
+static void
+release_if_any(Relation index, Buffer buffer)
+{
+	if (BufferIsValid(buffer))
+		_bt_relbuf(index, buffer);
+}
+
+/* the meta page, locked, if it leads to the page; else InvalidBuffer */
+static Buffer
+lock_meta_of(Relation index, BlockNumber blk)
+{
+	Buffer		buffer = _bt_getbuf(index, BTREE_METAPAGE, BT_WRITE);
+	BTMetaPageData *meta = BTPageGetMeta(BufferGetPage(buffer));
+
+	if (meta->btm_root == blk || meta->btm_fastroot == blk)
+		return buffer;
+	_bt_relbuf(index, buffer);
+	return InvalidBuffer;
+}
+
+/* do the pages around it lead to the page?  If not the index is damaged. */
+static bool
+links_agree(Relation index, const PageMove *move)
+{
+	BlockNumber blk = BufferGetBlockNumber(move->from);
+	BlockNumber bad = InvalidBlockNumber;
+
+	if (BufferIsValid(move->left) &&
+		BTPageGetOpaque(BufferGetPage(move->left))->btpo_next != blk)
+		bad = BufferGetBlockNumber(move->left);
+	else if (BufferIsValid(move->right) &&
+			 BTPageGetOpaque(BufferGetPage(move->right))->btpo_prev != blk)
+		bad = BufferGetBlockNumber(move->right);
+	if (bad == InvalidBlockNumber)
+		return true;
+	ereport(LOG,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("block %u of index \"%s\" does not lead to its sibling, block %u",
+					bad, RelationGetRelationName(index), blk)));
+	return false;
+}
+
+static void
+move_change(Shortening *s, PageMove *move)
+{
+	BlockNumber from = BufferGetBlockNumber(move->from);
+	BlockNumber to = BufferGetBlockNumber(move->to);
+
+	PredicateLockPageSplit(s->index, from, to);
+	/* a record has four block references unless more are asked for */
+	XLogEnsureRecordSpace(WAL_MOVED_META, 0);
+
+	START_CRIT_SECTION();
+	inplace_page_copy(BufferGetPage(move->to), BufferGetPage(move->from));
+	MarkBufferDirty(move->to);
+	inplace_page_make_deleted(BufferGetPage(move->from), to, move->safexid);
+	MarkBufferDirty(move->from);
+	if (BufferIsValid(move->left))
+	{
+		BTPageGetOpaque(BufferGetPage(move->left))->btpo_next = to;
+		MarkBufferDirty(move->left);
+	}
+	if (BufferIsValid(move->right))
+	{
+		BTPageGetOpaque(BufferGetPage(move->right))->btpo_prev = to;
+		MarkBufferDirty(move->right);
+	}
+	if (BufferIsValid(move->parent))
+	{
+		inplace_page_set_downlink(BufferGetPage(move->parent), move->off, to);
+		MarkBufferDirty(move->parent);
+	}
+	if (BufferIsValid(move->meta))
+	{
+		inplace_page_set_root(BufferGetPage(move->meta), from, to);
+		MarkBufferDirty(move->meta);
+	}
+	if (RelationNeedsWAL(s->index))
+		inplace_log_relocate(move);
+	END_CRIT_SECTION();
+	RecordUsedIndexPage(s->index, to);
+	s->moved++;
+}
+
+/*
+ * Move the page that is the "off"th child of a parent, or has none.  False if there is no
+ * sense in going on.
+ */
+static bool
+move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
+{
+	Relation	index = s->index;
+	PageMove	move = {0};
+	BTPageOpaque opaque;
+	bool		go_on = true;
+
+	/* (its siblings stay who they are: nobody else is here) */
+	move.from = _bt_getbuf(index, blk, BT_READ);
+	opaque = BTPageGetOpaque(BufferGetPage(move.from));
+	move.prev = opaque->btpo_prev;
+	move.next = opaque->btpo_next;
+	_bt_relbuf(index, move.from);
+	if (P_IGNORE(opaque))
+		return true;
+
+	move.left = lock_if_any(index, move.prev);
+	move.from = _bt_getbuf(index, blk, BT_WRITE);
+	move.right = lock_if_any(index, move.next);
+	move.parent = lock_if_any(index, parent);
+	move.off = off;
+	move.meta = lock_meta_of(index, blk);
+	if (!links_agree(index, &move))
+		go_on = false;
+	else
+	{
+		move.to = take_free_page(s);
+		move.safexid = ReadNextFullTransactionId();
+		if (BufferIsValid(move.to))
+			move_change(s, &move);
+		else
+			go_on = false;
+		release_if_any(index, move.to);
+	}
+	release_if_any(index, move.meta);
+	release_if_any(index, move.parent);
+	release_if_any(index, move.right);
+	_bt_relbuf(index, move.from);
+	release_if_any(index, move.left);
+	return go_on;
+}
+
+/* ---------------- all of them ---------------- */
+
+typedef struct Children
+{
+	int			n;
+	BlockNumber blocks[MaxIndexTuplesPerPage];
+	OffsetNumber offs[MaxIndexTuplesPerPage];
+	BlockNumber next;			/* the parent's right sibling */
+} Children;
+
+/* a page's children beyond the target; lets go of the page */
+static void
+note_children(Shortening *s, Buffer buffer, Children *children)
+{
+	Page		page = BufferGetPage(buffer);
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+
+	children->n = 0;
+	children->next = opaque->btpo_next;
+	for (OffsetNumber off = P_FIRSTDATAKEY(opaque);
+		 !P_IGNORE(opaque) && off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+		BlockNumber child = BTreeTupleGetDownLink(itup);
+
+		if (child < s->target)
+			continue;
+		children->blocks[children->n] = child;
+		children->offs[children->n++] = off;
+	}
+	_bt_relbuf(s->index, buffer);
+}
+
+static bool
+somebody_waits(Shortening *s)
+{
+	CHECK_FOR_INTERRUPTS();
+	return LockHasWaitersRelation(s->index, AccessExclusiveLock);
+}
+
+/* those whose parents are of a level */
+static bool
+move_children_of_level(Shortening *s, uint32 level)
+{
+	Children   *children = palloc(sizeof(Children));
+	Buffer		buffer = BtLeftmostOfLevel(s->index, level);
+	bool		go_on = true;
+
+	while (go_on && BufferIsValid(buffer))
+	{
+		BlockNumber parent = BufferGetBlockNumber(buffer);
+
+		note_children(s, buffer, children);
+		for (int i = 0; go_on && i < children->n; i++)
+			go_on = !somebody_waits(s) &&
+				move_page(s, children->blocks[i], parent, children->offs[i]);
+		if (!go_on || somebody_waits(s))
+			go_on = false;
+		buffer = go_on && children->next != P_NONE ?
+			_bt_getbuf(s->index, children->next, BT_READ) : InvalidBuffer;
+	}
+	pfree(children);
+	return go_on;
+}
+
+static void
+move_pages(Shortening *s)
+{
+	Buffer		buffer = _bt_getbuf(s->index, BTREE_METAPAGE, BT_READ);
+	BTMetaPageData meta = *BTPageGetMeta(BufferGetPage(buffer));
+
+	_bt_relbuf(s->index, buffer);
+	if (meta.btm_root == P_NONE)
+		return;
+	for (uint32 level = 1; level <= meta.btm_level; level++)
+		if (!move_children_of_level(s, level))
+			return;
+	if (meta.btm_root >= s->target)
+		(void) move_page(s, meta.btm_root, P_NONE, InvalidOffsetNumber);
+}
+
+/* ---------------- the end of the file ---------------- */
+
+static BlockNumber
+end_of_pages_in_use(Shortening *s, BlockNumber end)
+{
+	while (end > BTREE_METAPAGE + 1)
+	{
+		Buffer		buffer = ReadBuffer(s->index, end - 1);
+		bool		used;
+
+		_bt_lockbuf(s->index, buffer, BT_READ);
+		used = !is_free(BufferGetPage(buffer));
+		_bt_relbuf(s->index, buffer);
+		if (used || somebody_waits(s))
+			break;
+		end--;
+	}
+	return end;
+}
+
+/*
+ * All, here and on standbys, are told that the root may be somewhere else.  At once, for this
+ * holds even if our transaction is rolled back.
+ */
+static void
+forget_roots(Relation index)
+{
+	SharedInvalidationMessage msg;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.rc.id = SHAREDINVALRELCACHE_ID;
+	msg.rc.dbId = MyDatabaseId;
+	msg.rc.relId = RelationGetRelid(index);
+	SendSharedInvalidMessages(&msg, 1);
+	CacheInvalidateRelcache(index);
+}
+
+/* ---------------- the lock ---------------- */
+
+/* transactions that have the index locked, prepared ones too */
+static bool
+somebody_has_it(Relation index)
+{
+	LOCKTAG		tag;
+	int			n;
+
+	SET_LOCKTAG_RELATION(tag, index->rd_lockInfo.lockRelId.dbId,
+						 index->rd_lockInfo.lockRelId.relId);
+	pfree(GetLockConflicts(&tag, AccessExclusiveLock, &n));
+	return n > 0;
+}
+
+static bool
+try_lock(Relation index)
+{
+	for (int i = 0; i < LOCK_TRIES; i++)
+	{
+		if (!somebody_has_it(index) &&
+			ConditionalLockRelation(index, AccessExclusiveLock))
+			return true;
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 LOCK_INTERVAL_MS, WAIT_EVENT_VACUUM_TRUNCATE);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return false;
+}
+
+static void
+shorten_locked(Shortening *s, ShortenResult *result)
+{
+	move_pages(s);
+	result->old_end = RelationGetNumberOfBlocks(s->index);
+	result->new_end = end_of_pages_in_use(s, result->old_end);
+	if (s->moved > 0 || result->new_end < result->old_end)
+		forget_roots(s->index);
+	if (result->new_end < result->old_end)
+		RelationTruncate(s->index, result->new_end);
+	result->moved = s->moved;
+}
+
+/*
+ * Bring the end of the file to "target", or nearer to it.
+ */
+ShortenResult
+inplace_shorten_index(Relation index, BlockNumber target,
+					  BufferAccessStrategy bstrategy)
+{
+	Shortening	s = {.index = index,.target = target};
+	ShortenResult result = {0};
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
+	BlockNumber most = nblocks > target ? Min(nblocks - target, MAX_MOVES) : 0;
+
+	result.old_end = result.new_end = nblocks;
+	if (most == 0 || somebody_has_it(index))
+		return result;
+	s.free = palloc(most * sizeof(BlockNumber));
+	note_free_pages(&s, most, bstrategy);
+	if (try_lock(index))
+	{
+		shorten_locked(&s, &result);
+		UnlockRelation(index, AccessExclusiveLock);
+	}
+	pfree(s.free);
+	return result;
+}

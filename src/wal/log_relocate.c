@@ -1,0 +1,184 @@
+/*-------------------------------------------------------------------------
+ *
+ * log_relocate.c
+ *	  A page of a btree that has moved to another block (index/shorten.c): the changes
+ *	  to the pages, their record and replay.
+ *
+ * The record is an XLOG_IP_VACUUM with XLIP_MERGE and XLIP_RELOCATE (wal.h).  Its
+ * pages are nbtree's, and what is left of them is as nbtree's own records would have
+ * it.  Replay need not care for scans: those who have the index locked are gone, as the lock
+ * that the change is made under is replayed before.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/nbtree.h"
+#include "access/xloginsert.h"
+#include "access/xlogutils.h"
+#include "wal/wal.h"
+
+/* ---------------- the pages ---------------- */
+
+void
+inplace_page_copy(Page to, Page from)
+{
+	memcpy(to, from, BLCKSZ);
+	/* (this would be of a VACUUM that has ended) */
+	BTPageGetOpaque(to)->btpo_cycleid = 0;
+}
+
+/* what is left of the page: one that has been deleted, its keys moved to "to" */
+void
+inplace_page_make_deleted(Page page, BlockNumber to, FullTransactionId safexid)
+{
+	XLogRecPtr	lsn = PageGetLSN(page);
+	BTPageOpaqueData old = *BTPageGetOpaque(page);
+	BTPageOpaque opaque;
+
+	_bt_pageinit(page, BLCKSZ);
+	PageSetLSN(page, lsn);
+	opaque = BTPageGetOpaque(page);
+	opaque->btpo_prev = old.btpo_prev;
+	opaque->btpo_next = to;
+	opaque->btpo_level = old.btpo_level;
+	opaque->btpo_flags = old.btpo_level == 0 ? BTP_LEAF : 0;
+	opaque->btpo_cycleid = 0;
+	BTPageSetDeleted(page, safexid);
+}
+
+void
+inplace_page_set_downlink(Page page, OffsetNumber off, BlockNumber to)
+{
+	BTreeTupleSetDownLink((IndexTuple) PageGetItem(page, PageGetItemId(page, off)), to);
+}
+
+void
+inplace_page_set_root(Page page, BlockNumber from, BlockNumber to)
+{
+	BTMetaPageData *meta = BTPageGetMeta(page);
+
+	if (meta->btm_root == from)
+		meta->btm_root = to;
+	if (meta->btm_fastroot == from)
+		meta->btm_fastroot = to;
+}
+
+/* ---------------- the record ---------------- */
+
+static void
+register_if_any(uint8 id, Buffer buffer)
+{
+	if (BufferIsValid(buffer))
+		XLogRegisterBuffer(id, buffer, REGBUF_STANDARD);
+}
+
+static void
+set_lsn_if_any(Buffer buffer, XLogRecPtr lsn)
+{
+	if (BufferIsValid(buffer))
+		PageSetLSN(BufferGetPage(buffer), lsn);
+}
+
+/* in a critical section, with room for the block references */
+void
+inplace_log_relocate(const PageMove *move)
+{
+	xl_ip_relocate xlrec;
+	XLogRecPtr	lsn;
+
+	xlrec.what = XLIP_MERGE | XLIP_RELOCATE;
+	xlrec.off = move->off;
+	xlrec.level = BTPageGetOpaque(BufferGetPage(move->from))->btpo_level;
+	xlrec.safexid = move->safexid;
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpRelocate);
+	XLogRegisterBuffer(WAL_MOVED_TO, move->to, REGBUF_FORCE_IMAGE | REGBUF_STANDARD);
+	XLogRegisterBuffer(WAL_MOVED_FROM, move->from, REGBUF_WILL_INIT);
+	register_if_any(WAL_MOVED_LEFT, move->left);
+	register_if_any(WAL_MOVED_RIGHT, move->right);
+	register_if_any(WAL_MOVED_PARENT, move->parent);
+	register_if_any(WAL_MOVED_META, move->meta);
+	lsn = inplace_xlog_insert(XLOG_IP_VACUUM);
+	PageSetLSN(BufferGetPage(move->to), lsn);
+	PageSetLSN(BufferGetPage(move->from), lsn);
+	set_lsn_if_any(move->left, lsn);
+	set_lsn_if_any(move->right, lsn);
+	set_lsn_if_any(move->parent, lsn);
+	set_lsn_if_any(move->meta, lsn);
+}
+
+/* ---------------- replay ---------------- */
+
+static BlockNumber
+block_if_any(XLogReaderState *record, uint8 id)
+{
+	BlockNumber blk;
+
+	if (!XLogRecHasBlockRef(record, id))
+		return P_NONE;
+	XLogRecGetBlockTag(record, id, NULL, NULL, &blk);
+	return blk;
+}
+
+/* the page as it was before inplace_page_make_deleted(), as far as that looks at it */
+static void
+redo_from(XLogReaderState *record, const xl_ip_relocate *xlrec, BlockNumber to)
+{
+	Buffer		buffer = XLogInitBufferForRedo(record, WAL_MOVED_FROM);
+	Page		page = BufferGetPage(buffer);
+
+	_bt_pageinit(page, BLCKSZ);
+	BTPageGetOpaque(page)->btpo_prev = block_if_any(record, WAL_MOVED_LEFT);
+	BTPageGetOpaque(page)->btpo_level = xlrec->level;
+	inplace_page_make_deleted(page, to, xlrec->safexid);
+	PageSetLSN(page, record->EndRecPtr);
+	MarkBufferDirty(buffer);
+	UnlockReleaseBuffer(buffer);
+}
+
+static void
+redo_link(XLogReaderState *record, uint8 id, const xl_ip_relocate *xlrec,
+		  BlockNumber from, BlockNumber to)
+{
+	Buffer		buffer;
+
+	if (!XLogRecHasBlockRef(record, id))
+		return;
+	if (XLogReadBufferForRedo(record, id, &buffer) == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(buffer);
+
+		if (id == WAL_MOVED_LEFT)
+			BTPageGetOpaque(page)->btpo_next = to;
+		else if (id == WAL_MOVED_RIGHT)
+			BTPageGetOpaque(page)->btpo_prev = to;
+		else if (id == WAL_MOVED_META)
+			inplace_page_set_root(page, from, to);
+		else if (xlrec->off < FirstOffsetNumber ||
+				 xlrec->off > PageGetMaxOffsetNumber(page))
+			inplace_bad_record(record, "no downlink at its place");
+		else
+			inplace_page_set_downlink(page, xlrec->off, to);
+		PageSetLSN(page, record->EndRecPtr);
+		MarkBufferDirty(buffer);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+}
+
+void
+inplace_redo_relocate(XLogReaderState *record)
+{
+	const		xl_ip_relocate *xlrec = (const xl_ip_relocate *) XLogRecGetData(record);
+	BlockNumber to = block_if_any(record, WAL_MOVED_TO);
+	BlockNumber from = block_if_any(record, WAL_MOVED_FROM);
+	Buffer		buffer;
+
+	if (XLogReadBufferForRedo(record, WAL_MOVED_TO, &buffer) != BLK_RESTORED)
+		inplace_bad_record(record, "no image of the page");
+	UnlockReleaseBuffer(buffer);
+	redo_from(record, xlrec, to);
+	for (uint8 id = WAL_MOVED_LEFT; id <= WAL_MOVED_META; id++)
+		redo_link(record, id, xlrec, from, to);
+}
