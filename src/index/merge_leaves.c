@@ -135,7 +135,7 @@ may_pack(MergeState *ms, const Sample *sample, double pages_each,
 {
 	double		entries = sample->needed * pages_each;
 
-	return removed->xids_are_taken && !is_growing(removed) &&
+	return (removed->xids_are_taken || removed->is_alone) && !is_growing(removed) &&
 		removed->bytes + removed->share * entries >= PACK_MIN_REMOVED * entries &&
 		sample->n > PACK_PAGES &&
 		sample->nitems >= PACK_MIN_ITEMS * sample->n &&

@@ -390,8 +390,8 @@ forget_roots(Relation index)
 /* ---------------- the lock ---------------- */
 
 /* transactions that have the index locked, prepared ones too */
-static bool
-somebody_has_it(Relation index)
+bool
+inplace_index_is_locked(Relation index)
 {
 	LOCKTAG		tag;
 	int			n;
@@ -407,7 +407,7 @@ try_lock(Relation index)
 {
 	for (int i = 0; i < LOCK_TRIES; i++)
 	{
-		if (!somebody_has_it(index) &&
+		if (!inplace_index_is_locked(index) &&
 			ConditionalLockRelation(index, AccessExclusiveLock))
 			return true;
 		(void) WaitLatch(MyLatch,
@@ -445,7 +445,7 @@ inplace_shorten_index(Relation index, BlockNumber target,
 	BlockNumber most = nblocks > target ? Min(nblocks - target, MAX_MOVES) : 0;
 
 	result.old_end = result.new_end = nblocks;
-	if (most == 0 || somebody_has_it(index))
+	if (most == 0 || inplace_index_is_locked(index))
 		return result;
 	s.free = palloc(most * sizeof(BlockNumber));
 	note_free_pages(&s, most, bstrategy);

@@ -19,6 +19,7 @@ typedef struct ShortenResult
 } ShortenResult;
 
 extern bool inplace_can_shorten(Relation index);
+extern bool inplace_index_is_locked(Relation index);
 extern ShortenResult inplace_shorten_index(Relation index, BlockNumber target,
 										   BufferAccessStrategy bstrategy);
 

@@ -21,6 +21,7 @@
 #include "access/transam.h"
 #include "access/visibilitymap.h"
 #include "index/index.h"
+#include "index/shorten.h"
 #include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/latch.h"
@@ -453,7 +454,8 @@ wait_for_deleted_pages(Relation rel)
 
 /*
  * What this VACUUM has removed from the index.  The pages that packing frees can be used
- * by the next changes only if somebody has taken an xid meanwhile.
+ * by the next changes only if somebody has taken an xid meanwhile, and cut off only if
+ * nobody has the index locked (truncate.c).
  */
 static RemovedEntries
 removed_from(InplaceVacuum *vac, int i)
@@ -467,6 +469,8 @@ removed_from(InplaceVacuum *vac, int i)
 		vac->new_rel_tuples / vac->old_live_tuples - 1 : 0;
 	removed.xids_are_taken = !FullTransactionIdEquals(ReadNextFullTransactionId(),
 													  vac->start_xid);
+	removed.is_alone = vac->do_truncate &&
+		!inplace_index_is_locked(vac->indrels[i]);
 	return removed;
 }
 

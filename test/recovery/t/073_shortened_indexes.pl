@@ -1,0 +1,298 @@
+# VACUUM makes the files of indexes shorter: pages at the end are moved to free ones before,
+# and the end is cut off.  Nobody notices: sessions that know the index's root and its last
+# page from before, a standby, predicate locks, a crash at any moment.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('primary', allows_streaming => 1, conf => q{
+default_table_access_method = 'inplace'
+autovacuum = off
+});
+$node->start;
+# (keys of w are so long that few go on a page: the tree is deep)
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION inplace;
+	CREATE EXTENSION pg_walinspect;
+	CREATE EXTENSION amcheck;
+	CREATE FUNCTION wide(int) RETURNS text IMMUTABLE LANGUAGE sql
+		AS $$ SELECT string_agg(md5($1 || ' ' || j), '') FROM generate_series(1, 50) j $$;
+	CREATE TABLE t (id int PRIMARY KEY, k int, s text, n int, w text);});
+my @indexes = qw(t_k t_s t_stock t_n t_w);
+
+# Rows of which a fifth stays, and indexes that were as large as that needs.
+sub fill
+{
+	my ($n, $kind) = @_;
+	$n->safe_psql('postgres', qq{
+		DROP TABLE t;
+		CREATE $kind TABLE t (id int PRIMARY KEY, k int, s text, n int, w text);
+		CREATE INDEX t_k ON t (k);
+		CREATE UNIQUE INDEX t_s ON t USING inplace_btree (s, id);
+		CREATE INDEX t_n ON t USING inplace_btree (id DESC) INCLUDE (n);
+		CREATE INDEX t_w ON t (w);
+		SET inplace.default_index_method = btree;
+		CREATE INDEX t_stock ON t (n);
+		INSERT INTO t SELECT i, i / 20, md5(i::text), i % 500, CASE WHEN i % 10 = 3 THEN wide(i) END
+			FROM generate_series(1, 20000) i ORDER BY hashint4(i);
+		ANALYZE t;});
+}
+
+sub delete_most
+{
+	my ($n, $seed) = @_;
+	$n->safe_psql('postgres', "DELETE FROM t WHERE id % 10 <> 3 AND hashint4(id + $seed) % 7 <> 0 OR n < 400 OR w LIKE '%0'");
+}
+
+sub pages
+{
+	my ($n) = @_;
+	my %pages = split /[|\n]/, $n->safe_psql('postgres',
+		"SELECT indexrelid::regclass, pg_relation_size(indexrelid) / 8192 FROM pg_index WHERE indrelid = 't'::regclass");
+	return \%pages;
+}
+
+sub vacuum
+{
+	my ($n, $options) = @_;
+	$options //= 'PARALLEL 0';
+	my ($rc, $out, $err) = $n->psql('postgres', "VACUUM (VERBOSE, INDEX_CLEANUP on, $options) t");
+	is($rc, 0, "VACUUM ($options)") or diag $err;
+	my %cut = $err =~ /index "(\w+)": \d+ pages moved, (\d+) removed from the end of the file/g;
+	note join ', ', map { "$_: $cut{$_}" } sort keys %cut;
+	return \%cut;
+}
+
+my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET cursor_tuple_fraction = 1';
+
+# by each index, in both directions, as a sequential scan has it
+sub all_rows
+{
+	my ($n, $name) = @_;
+	my $bad = 0;
+	foreach my $what ([ 'k', 'k > 0' ], [ 's', q{s > ''} ], [ 'n', 'n >= 0' ], [ 'id', 'id > 0' ], [ 'w', q{w > ''} ])
+	{
+		my ($key, $where) = @$what;
+		my $sum = "SELECT count(*), sum(id::bigint * 7), string_agg(DISTINCT right($key\::text, 1), '')";
+		my $want = $n->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; $sum FROM t WHERE $where");
+		foreach my $dir ('ASC', 'DESC')
+		{
+			my $got = $n->safe_psql('postgres', "$by_index; $sum FROM (SELECT * FROM t WHERE $where ORDER BY $key $dir OFFSET 0) x");
+			$bad++ unless is($got, $want, "$name: by $key $dir");
+		}
+	}
+	check_clean($n, $name);
+	# nbtree's own view of its own index
+	is(one($n, q{SELECT bt_index_parent_check('t_stock', true)}), '', "$name: amcheck") unless $n->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
+	return;
+}
+
+# Moved pages in WAL, by level, and moves of roots.
+sub moves
+{
+	my ($n, $from) = @_;
+	return $n->safe_psql('postgres', qq{
+		SELECT count(*) FILTER (WHERE description LIKE '%level: 0,%') > 100,
+			count(*) FILTER (WHERE description ~ 'level: [1-9]') > 5,
+			count(*) FILTER (WHERE block_ref ~ 'blkref #5: [^;]*?blk 0') > 0
+		FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
+		WHERE description LIKE 'index page moved%'});
+}
+
+fill($node, '');
+$node->backup('b');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'b', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = 1s\nhot_standby_feedback = off\n");
+$standby->start;
+
+# ---- files become shorter, and everybody goes on
+
+my @sessions = map { psql_session($_) } $node, $node, $standby;
+foreach my $s (@sessions)
+{
+	$s->query_safe($_) foreach split /; /, $by_index;
+	$s->query_safe('SET plan_cache_mode = force_generic_plan');
+	$s->query_safe("PREPARE q$_ AS SELECT count(*), sum(id::bigint) FROM t WHERE $_ > \$1") foreach qw(k id n);
+	$s->query_safe("EXECUTE q$_(0)") foreach qw(k id n);
+}
+# one knows the last page of each index, where ascending keys go
+$sessions[0]->query_safe("INSERT INTO t SELECT i, i, 'z' || i, 1000 + i, 'z' || wide(i) FROM generate_series(30001, 30010) i");
+my $before = pages($node);
+delete_most($node, 1);
+my $from = $node->safe_psql('postgres', 'SELECT pg_current_wal_lsn()');
+my $cut = vacuum($node);
+my $after = pages($node);
+foreach my $index (@indexes)
+{
+	cmp_ok($cut->{$index} // 0, '>', 0, "$index is shorter");
+	is($after->{$index}, $before->{$index} - ($cut->{$index} // 0), '... by that');
+	next if $index eq 't_stock';
+	cmp_ok($after->{$index}, '<', $before->{$index} / 2, '... by half and more');
+}
+is(moves($node, $from), 't|t|t', 'leaves, inner pages and roots have been moved');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class c WHERE oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 't'::regclass) AND relpages <> pg_relation_size(oid) / 8192"), 0, 'relpages');
+$node->wait_for_catchup($standby);
+is_deeply(pages($standby), $after, 'the files of the standby are as long');
+foreach my $s (@sessions)
+{
+	foreach my $key (qw(k id n))
+	{
+		is($s->query_safe("EXECUTE q$key(0)"), $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(id::bigint) FROM t WHERE $key > 0"), "a session of before, by $key");
+	}
+}
+$sessions[$_]->query_safe("INSERT INTO t SELECT i, i, 'z' || i, 1000 + i, 'z' || wide(i) FROM generate_series(30021 + $_ * 20, 30030 + $_ * 20) i") foreach 0, 1;
+$node->wait_for_catchup($standby);
+all_rows($_, $_->name . ', shortened') foreach $node, $standby;
+my $rebuilt = $node->safe_psql('postgres', q{
+	CREATE TABLE rebuilt AS SELECT * FROM t;
+	CREATE INDEX rebuilt_s ON rebuilt (s, id);
+	SELECT pg_relation_size('rebuilt_s') / 8192});
+cmp_ok(pages($node)->{t_s}, '<=', $rebuilt * 1.3, 'no larger than when rebuilt, nearly');
+
+# ---- not while somebody has the index locked, nor if it is not wanted
+
+fill($node, '');
+my $holder = psql_session($node);
+$holder->query_safe($_) foreach split(/; /, $by_index), 'BEGIN', 'SELECT count(*) FROM t WHERE k > 0', 'SAVEPOINT s';
+delete_most($node, 2);
+$before = pages($node);
+is_deeply(vacuum($node), {}, 'indexes that an open transaction has read, or might, stay as they are');
+$holder->query_safe('COMMIT');
+delete_most($node, 3);
+is_deeply(vacuum($node, 'TRUNCATE off'), {}, 'with TRUNCATE off, too');
+is_deeply(pages($node), $before, '... to the page');
+delete_most($node, 4);
+$cut = vacuum($node, 'PARALLEL 2');
+cmp_ok($cut->{$_} // 0, '>', 0, "with parallel workers $_ is shorter") foreach @indexes;
+all_rows($node, 'after parallel VACUUM');
+
+# ---- a scan of the standby that is in progress is in conflict, others are not
+
+fill($node, '');
+$node->wait_for_catchup($standby);
+my $cursor = psql_session($standby);
+$cursor->query_safe($_) foreach split(/; /, $by_index), 'BEGIN', 'DECLARE c CURSOR FOR SELECT id FROM t WHERE k > 0 ORDER BY k', 'FETCH 10 FROM c';
+my $other = psql_session($standby);
+$other->query_safe($_) foreach 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1 FROM pg_class LIMIT 1';
+delete_most($node, 5);
+ok(%{ vacuum($node) }, 'beside a scan on the standby it is done');
+$node->wait_for_catchup($standby);
+like(one($standby, 'SELECT confl_lock + confl_snapshot + confl_bufferpin > 0 FROM pg_stat_database_conflicts WHERE datname = current_database()'), qr/^t$/, 'which was told');
+all_rows($standby, 'standby after a conflict');
+
+# ---- predicate locks go with their page
+
+foreach my $moved (0, 1)
+{
+	fill($node, '');
+	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS o; CREATE TABLE o (id int PRIMARY KEY, x int); INSERT INTO o VALUES (1, 0); DELETE FROM t WHERE k BETWEEN 300 AND 310');
+	delete_most($node, 6);
+	# pages are merged, but stay where they are
+	my $keeper = psql_session($node);
+	$keeper->query_safe($_) foreach split(/; /, $by_index), 'BEGIN', "SELECT count(*) FROM t WHERE k > 0";
+	is_deeply(vacuum($node), {}, 'merged only');
+	$keeper->query_safe('COMMIT');
+	$node->safe_psql('postgres', 'DELETE FROM t WHERE id % 20 = 13');
+	my ($reader, $writer) = map { psql_session($node) } 1 .. 2;
+	foreach my $s ($reader, $writer)
+	{
+		$s->query_safe($_) foreach split(/; /, $by_index);
+		$s->query_safe('BEGIN ISOLATION LEVEL SERIALIZABLE');
+	}
+	$writer->query_safe('SELECT x FROM o WHERE id = 1');
+	$reader->query_safe('SELECT count(*) FROM t WHERE k BETWEEN 300 AND 310');
+	$reader->query_safe('UPDATE o SET x = 1 WHERE id = 1');
+	$reader->query_safe('COMMIT');
+	if ($moved)
+	{
+		$cut = vacuum($node);
+		cmp_ok($cut->{t_k} // 0, '>', 0, 'pages are moved');
+	}
+	$writer->query("INSERT INTO t VALUES (90001, 305, 'new', 1, NULL)");
+	$writer->query('COMMIT');
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id = 90001'), 0, 'the write skew is found, ' . ($moved ? 'pages moved' : 'pages where they were'));
+}
+
+# ---- unlogged and temporary tables, and one row, or none, that is left
+
+fill($node, 'UNLOGGED');
+delete_most($node, 7);
+$cut = vacuum($node);
+cmp_ok($cut->{$_} // 0, '>', 0, "$_ of an unlogged table") foreach @indexes;
+all_rows($node, 'unlogged');
+my ($rc, $out, $err) = $node->psql('postgres', q{
+	CREATE TEMP TABLE tt (id int PRIMARY KEY, s text);
+	INSERT INTO tt SELECT i, md5(i::text) FROM generate_series(1, 20000) i;
+	CREATE INDEX tt_s ON tt (s);
+	DELETE FROM tt WHERE id % 10 <> 0;
+	VACUUM (VERBOSE) tt;
+	SET enable_seqscan = off; SET enable_bitmapscan = off;
+	SELECT count(*), sum(id), pg_relation_size('tt_s') / 8192 FROM (SELECT id FROM tt WHERE s > '' ORDER BY s DESC OFFSET 0) x;
+	SELECT count(*) FROM inplace.check('tt')});
+like($err, qr/index "tt_s": \d+ pages moved/, 'a temporary table');
+like($out, qr/^2000\|20010000\|[12]?\d\n0$/, '... and its rows');
+foreach my $left ('id = 20000', 'false')
+{
+	fill($node, '');
+	$node->safe_psql('postgres', "DELETE FROM t WHERE (n < 400 OR k > 500) AND NOT ($left)");
+	vacuum($node);
+	$node->safe_psql('postgres', "DELETE FROM t WHERE NOT ($left)");
+	vacuum($node);
+	# (a page of each level stays, as nbtree has it)
+	cmp_ok(pages($node)->{t_k}, '<=', 12, "with what is left ($left) the file is short");
+	all_rows($node, $left);
+	$node->safe_psql('postgres', "INSERT INTO t SELECT i, i / 20, md5(i::text), i % 500 FROM generate_series(40000, 45000) i");
+	all_rows($node, "$left, and filled again");
+}
+
+# ---- interrupted at any moment, and crashes
+
+fill($node, '');
+foreach my $i (1 .. 6)
+{
+	$node->safe_psql('postgres', 'SET inplace.merge_index_pages = off; INSERT INTO t SELECT i, i / 20, md5(i::text), i % 500, CASE WHEN i % 10 = 3 THEN wide(i) END FROM generate_series(1, 20000) i WHERE hashint4(i + ' . $i . ') % 2 = 0 ON CONFLICT DO NOTHING');
+	delete_most($node, 7 + $i);
+	# without the table's growth VACUUM would not hesitate
+	$node->safe_psql('postgres', 'ANALYZE t');
+	if ($i % 2)
+	{
+		$node->psql('postgres', 'SET statement_timeout = ' . 40 * $i . '; VACUUM (INDEX_CLEANUP on, PARALLEL 0) t');
+	}
+	else
+	{
+		my $vacuum = psql_session($node);
+		$vacuum->query_until(qr//, "VACUUM (INDEX_CLEANUP on, PARALLEL 0) t;\n");
+		Time::HiRes::usleep(20_000 * $i);
+		kill9_all($node);
+		$node->start;
+	}
+	all_rows($node, "interrupted, $i");
+}
+$node->safe_psql('postgres', 'CHECKPOINT');
+delete_most($node, 30);
+vacuum($node);
+$node->stop('immediate');
+$node->start;
+all_rows($node, 'after a crash');
+
+# ---- promoted
+
+$node->wait_for_catchup($standby);
+all_rows($standby, 'standby in the end');
+is_deeply(pages($standby), pages($node), '... its files');
+$node->stop('immediate');
+$standby->promote;
+fill($standby, '');
+delete_most($standby, 31);
+ok(%{ vacuum($standby) }, 'files become shorter on the promoted one, too');
+all_rows($standby, 'promoted');
+$standby->stop;
+check_log($_) foreach $node, $standby;
+done_testing();
