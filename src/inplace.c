@@ -697,7 +697,7 @@ DefineSettings(void)
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.merge_index_pages",
-							 "VACUUM merges sparse pages of inplace_btree indexes.",
+							 "VACUUM merges sparse pages of inplace_btree indexes, and shortens the files of btree ones.",
 							 NULL,
 							 &inplace_merge_index_pages,
 							 true,
