@@ -25,10 +25,21 @@ def progress(load):
             + ("   (snapshot held)" if held else ""))
 
 
+def mean(values):
+    return sum(values) / len(values)
+
+
+def means(rounds):
+    """Column by column, of rows of equal length."""
+    return [mean(column) for column in zip(*rounds)]
+
+
 def table_rows(loads):
-    """[(measure, method, before, during, after)], as text; the ratio rows too."""
-    columns = {m: [load.phase(a, b) for (_, a, b) in load.phases()] for m, load in loads.items()}
-    start = {m: load.samples[0] for m, load in loads.items()}
+    """[(measure, method, before, during, after)], as text: means of the rounds; the ratio rows too."""
+    columns = {m: [means(phases) for phases in zip(*([load.phase(a, b) for (_, a, b) in load.phases()]
+                                                     for load in rounds))]
+               for m, rounds in loads.items()}
+    start = {m: means([load.samples[0] for load in rounds]) for m, rounds in loads.items()}
     rows = []
 
     def ratio(i):
@@ -65,18 +76,18 @@ def growth(load):
 
 
 def summary(loads):
-    heap, inplace = loads["heap"], loads["inplace"]
-    gh, gi = growth(heap), growth(inplace)
-    peak = max(s[3] for s in inplace.samples)
-    left = inplace.samples[-1][3]
-    wal = {}
-    for m, load in loads.items():
-        wal[m] = (load.samples[-1][4] - load.samples[0][4]) / load.transactions
+    gh, gi = (mean([growth(load) for load in loads[m]]) for m in METHODS)
+    peak = max(s[3] for load in loads["inplace"] for s in load.samples)
+    left = max(load.samples[-1][3] for load in loads["inplace"])
+    tps = {m: mean([load.total_tps for load in rounds]) for m, rounds in loads.items()}
+    wal = {m: mean([(load.samples[-1][4] - load.samples[0][4]) / load.transactions for load in rounds])
+           for m, rounds in loads.items()}
+    each = " in each round" if len(loads["heap"]) > 1 else ""
     return [
-        f"Table and indexes grew by {human(gh)} with heap and by {human(gi)} with inplace.",
+        f"Table and indexes grew by {human(gh)} with heap and by {human(gi)} with inplace{each}.",
         f"inplace's undo grew to {human(peak)} at most, and was {human(left)} at the end.",
-        f"{heap.total_tps:.0f} transactions/s with heap, {inplace.total_tps:.0f} with inplace "
-        f"({inplace.total_tps / heap.total_tps:.2f} of heap's).",
+        f"{tps['heap']:.0f} transactions/s with heap, {tps['inplace']:.0f} with inplace "
+        f"({tps['inplace'] / tps['heap']:.2f} of heap's).",
         f"{wal['heap']:.0f} bytes of WAL per transaction with heap, {wal['inplace']:.0f} with "
         f"inplace ({wal['inplace'] / wal['heap']:.2f}), full page images included.",
     ]
@@ -92,14 +103,14 @@ def plots(loads):
                          "axes.grid": True, "grid.alpha": 0.3})
 
     def finish(fig, ax, ylabel):
-        snap = loads["heap"]
+        snap = loads["heap"][0]
         ax.axvspan(snap.snap_from, snap.snap_to, color="#000000", alpha=0.07, lw=0)
         ax.text((snap.snap_from + snap.snap_to) / 2, 1.01, "snapshot held", ha="center",
                 va="bottom", transform=ax.get_xaxis_transform(), fontsize=10)
         ax.set_xlabel("seconds since the load began")
         ax.set_ylabel(ylabel)
         ax.set_ylim(bottom=0)
-        ax.set_xlim(0, max(load.samples[-1][0] for load in loads.values()))
+        ax.set_xlim(0, max(load.samples[-1][0] for rounds in loads.values() for load in rounds))
         # Below the plot, where it hides nothing.
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, ncols=5,
                   fontsize=10)
@@ -109,22 +120,26 @@ def plots(loads):
         svg = out.getvalue()
         return svg[svg.index("<svg"):]
 
+    def line(ax, rounds, points, label, **style):
+        """A line for each round, named once."""
+        for load in rounds:
+            x, y = zip(*points(load))
+            ax.plot(x, y, label=label if load is rounds[0] else None, **style)
+
     mb = 1024 * 1024
     fig, ax = plt.subplots(figsize=(9, 4.2))
     for m in METHODS:
-        t = [s[0] for s in loads[m].samples]
-        ax.plot(t, [s[1] / mb for s in loads[m].samples], color=COLOUR[m], lw=2, label=f"{m}: table")
-        ax.plot(t, [s[2] / mb for s in loads[m].samples], color=COLOUR[m], lw=1.5, ls="--",
-                label=f"{m}: indexes")
-    s = loads["inplace"].samples
-    ax.plot([x[0] for x in s], [x[3] / mb for x in s], color=COLOUR["undo"], lw=2, ls="-.",
-            label="inplace: undo")
+        line(ax, loads[m], lambda load: [(s[0], s[1] / mb) for s in load.samples], f"{m}: table",
+             color=COLOUR[m], lw=2)
+        line(ax, loads[m], lambda load: [(s[0], s[2] / mb) for s in load.samples], f"{m}: indexes",
+             color=COLOUR[m], lw=1.5, ls="--")
+    line(ax, loads["inplace"], lambda load: [(s[0], s[3] / mb) for s in load.samples], "inplace: undo",
+         color=COLOUR["undo"], lw=2, ls="-.")
     sizes = finish(fig, ax, "size (MB)")
 
     fig, ax = plt.subplots(figsize=(9, 3.6))
     for m, style in zip(METHODS, ("--", "-")):
-        ax.plot([t for t, _ in loads[m].tps], [v for _, v in loads[m].tps], color=COLOUR[m],
-                lw=1.8, ls=style, label=m)
+        line(ax, loads[m], lambda load: load.tps, m, color=COLOUR[m], lw=1.8, ls=style)
     return sizes, finish(fig, ax, "transactions per second")
 
 
@@ -164,7 +179,7 @@ p.small {{ color: #555; font-size: .9rem; }}
 </tbody>
 </table>
 </div>
-<p class="small">Sizes are those of pgbench_accounts at the end of each span; rates are means over it.
+<p class="small">Sizes are those of pgbench_accounts at the end of each span; rates are means over it. A line for each of two rounds.
 WAL includes full page images.</p>
 <p class="small">{how}</p>
 </body>
@@ -197,19 +212,21 @@ def main():
     server = Server(a.bindir, a.sock)
     version = server.sql("postgres", "SHOW server_version")
     snap_from, snap_to = 0.2 * a.seconds, 0.75 * a.seconds
-    loads = {}
-    for m in METHODS:
+    loads = {m: [] for m in METHODS}
+    # What changes slowly on the machine meets both.
+    for number, m in enumerate(METHODS + METHODS[::-1]):
         say(f"{m}: loading pgbench's tables, scale {a.scale} ({a.scale * 100000} accounts)")
         server.init(m, m, a.scale)
         say(f"{m}: pgbench -N with {a.clients} clients for {a.seconds} s, "
-            f"a snapshot held from {snap_from:.0f} s to {snap_to:.0f} s")
-        loads[m] = Load(server, m, m, a.seconds, a.clients, snap_from, snap_to).run(progress)
+            f"a snapshot held from {snap_from:.0f} s to {snap_to:.0f} s (run {number + 1} of 4)")
+        loads[m].append(Load(server, m, m, a.seconds, a.clients, snap_from, snap_to).run(progress))
 
     how = (f"PostgreSQL {version}, {time.strftime('%Y-%m-%d %H:%M')}, {os.cpu_count()} CPUs. "
            f"For each access method: pgbench -i -s {a.scale}, then pgbench -N (update one account, "
            f"read it, insert into the history) with {a.clients} clients for {a.seconds} s, while "
-           f"another session holds a REPEATABLE READ snapshot from {loads['heap'].snap_from:.0f} s "
-           f"to {loads['heap'].snap_to:.0f} s. heap first, then inplace, same server, same settings.")
+           f"another session holds a REPEATABLE READ snapshot from {loads['heap'][0].snap_from:.0f} s "
+           f"to {loads['heap'][0].snap_to:.0f} s. Two rounds: heap, inplace, inplace, heap; same server, "
+           f"same settings. The figures are means of both.")
     rows = table_rows(loads)
     print()
     print_table(rows)
@@ -219,7 +236,8 @@ def main():
     write_report(a.out, loads, rows, how)
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
-            json.dump({m: {"samples": load.samples, "tps": load.tps} for m, load in loads.items()}, f)
+            json.dump({m: [{"samples": load.samples, "tps": load.tps} for load in rounds]
+                       for m, rounds in loads.items()}, f)
 
 
 if __name__ == "__main__":

@@ -8,28 +8,31 @@
  * was.  truncate.c (vacuum/) says when this is worth it, at the end of a VACUUM.
  *
  * The lock
- *	  All is done under an AccessExclusiveLock of the index.  It is only tried for, for a
- *	  moment, and given up as soon as somebody waits for it, as VACUUM's lock is when it
- *	  cuts off the end of a table.  Whoever scans an index, or inserts into it, has it
- *	  locked to the end of his transaction, so
+ *	  Pages are moved, and the file is cut, under an AccessExclusiveLock of the index.  It is
+ *	  only tried for, for a moment, and given up as soon as somebody waits for it, as VACUUM's
+ *	  lock is when it cuts off the end of a table.  Whoever scans an index, or inserts into
+ *	  it, has it locked meanwhile, so
  *	  1. there is no scan that has been on a page that is moved, or is on its way to one,
  *		 here or on a standby (where replay of the lock waits for those, or cancels
  *		 them);
  *	  2. so a deleted page can be used anew, or cut off, at once: nbtree waits until
  *		 all snapshots of the time have ended for the sake of such scans only;
  *	  3. what is noted of the index outside of a scan is a way to begin one: the root in
- *		 the relcache entry, of which all are told before the lock is let go of, and the
- *		 page for the next insertion, which goes with the file's end.
+ *		 the relcache entry, of which all are told before the file is cut, here and on
+ *		 standbys (forget_roots), and the page for the next insertion, which goes with the
+ *		 file's end.
+ *	  A standby lets go of the lock only when VACUUM's transaction ends, so this comes last
+ *	  in a VACUUM, and all that can be found out before is (shorten_prepare).
  *
  * A move
  *	  In one critical section and one WAL record (wal/log_relocate.c): the free page gets what
  *	  is on the page, both siblings and the parent's downlink, or the meta page, lead to it,
  *	  and the page becomes a deleted one, as nbtree would leave it.  If it is not cut off then, it
- *	  is used anew as any deleted page is.  Predicate locks of the page (of transactions that
- *	  have committed) go with it.
+ *	  is used anew as any deleted page is.  Predicate locks of the page go with it.
  *
- *	  The pages of a level are found by way of the downlinks on the next one, from the leaves
- *	  up, the root at last.  A half-dead page, and the right one of an incomplete split, have no
+ *	  The root comes first, then level by level, the pages found by way of the downlinks on
+ *	  the one before; the leaves at last, from the end of the file, so that it can be cut
+ *	  wherever that ends.  A half-dead page, and the right one of an incomplete split, have no
  *	  downlink: they stay, and the file with them.
  *
  * Lock order, as everywhere in nbtree: left sibling, page, right sibling, parent, meta page;
@@ -53,6 +56,7 @@
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
 #include "storage/sinval.h"
+#include "storage/standby.h"
 #include "utils/inval.h"
 #include "utils/wait_event.h"
 #include "wal/wal.h"
@@ -64,7 +68,7 @@
 /* so many pages are moved at most: they are noted in memory */
 #define MAX_MOVES			(1024 * 1024)
 
-typedef struct Shortening
+struct Shortening
 {
 	Relation	index;
 	BlockNumber target;			/* where the file is to end */
@@ -72,7 +76,7 @@ typedef struct Shortening
 	int			nfree;
 	int			next_free;
 	BlockNumber moved;
-} Shortening;
+};
 
 /* indexes with nbtree's pages, of a version that has TIDs for keys, too */
 bool
@@ -187,7 +191,7 @@ move_change(Shortening *s, PageMove *move)
 	BlockNumber to = BufferGetBlockNumber(move->to);
 
 	PredicateLockPageSplit(s->index, from, to);
-	/* a record has four block references unless more are asked for */
+	/* (up to four a record need not be asked for) */
 	XLogEnsureRecordSpace(WAL_MOVED_META, 0);
 
 	START_CRIT_SECTION();
@@ -231,17 +235,17 @@ move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
 {
 	Relation	index = s->index;
 	PageMove	move = {0};
-	BTPageOpaque opaque;
+	BTPageOpaqueData opaque;
 	bool		go_on = true;
 
 	/* (its siblings stay who they are: nobody else is here) */
 	move.from = _bt_getbuf(index, blk, BT_READ);
-	opaque = BTPageGetOpaque(BufferGetPage(move.from));
-	move.prev = opaque->btpo_prev;
-	move.next = opaque->btpo_next;
+	opaque = *BTPageGetOpaque(BufferGetPage(move.from));
 	_bt_relbuf(index, move.from);
-	if (P_IGNORE(opaque))
+	if (P_IGNORE(&opaque))
 		return true;
+	move.prev = opaque.btpo_prev;
+	move.next = opaque.btpo_next;
 
 	move.left = lock_if_any(index, move.prev);
 	move.from = _bt_getbuf(index, blk, BT_WRITE);
@@ -271,35 +275,51 @@ move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
 
 /* ---------------- all of them ---------------- */
 
+typedef struct Child
+{
+	BlockNumber blk;
+	BlockNumber parent;
+	OffsetNumber off;			/* of its downlink there */
+} Child;
+
 typedef struct Children
 {
+	Child	   *child;
 	int			n;
-	BlockNumber blocks[MaxIndexTuplesPerPage];
-	OffsetNumber offs[MaxIndexTuplesPerPage];
-	BlockNumber next;			/* the parent's right sibling */
+	int			most;
 } Children;
 
-/* a page's children beyond the target; lets go of the page */
 static void
+note_child(Children *children, BlockNumber blk, BlockNumber parent, OffsetNumber off)
+{
+	if (children->n == children->most)
+	{
+		children->most *= 2;
+		children->child = repalloc(children->child, children->most * sizeof(Child));
+	}
+	children->child[children->n++] = (Child)
+	{
+		blk, parent, off
+	};
+}
+
+/* a page's children beyond the target; returns its right sibling */
+static BlockNumber
 note_children(Shortening *s, Buffer buffer, Children *children)
 {
 	Page		page = BufferGetPage(buffer);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 
-	children->n = 0;
-	children->next = opaque->btpo_next;
 	for (OffsetNumber off = P_FIRSTDATAKEY(opaque);
 		 !P_IGNORE(opaque) && off <= PageGetMaxOffsetNumber(page); off++)
 	{
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
-		BlockNumber child = BTreeTupleGetDownLink(itup);
+		BlockNumber blk = BTreeTupleGetDownLink(itup);
 
-		if (child < s->target)
-			continue;
-		children->blocks[children->n] = child;
-		children->offs[children->n++] = off;
+		if (blk >= s->target)
+			note_child(children, blk, BufferGetBlockNumber(buffer), off);
 	}
-	_bt_relbuf(s->index, buffer);
+	return opaque->btpo_next;
 }
 
 static bool
@@ -309,28 +329,47 @@ somebody_waits(Shortening *s)
 	return LockHasWaitersRelation(s->index, AccessExclusiveLock);
 }
 
-/* those whose parents are of a level */
+/* those of all pages of a level; false if somebody waits */
+static bool
+note_children_of_level(Shortening *s, uint32 level, Children *children)
+{
+	Buffer		buffer = BtLeftmostOfLevel(s->index, level);
+
+	while (BufferIsValid(buffer))
+	{
+		BlockNumber next = note_children(s, buffer, children);
+
+		_bt_relbuf(s->index, buffer);
+		if (somebody_waits(s))
+			return false;
+		buffer = next == P_NONE ? InvalidBuffer : _bt_getbuf(s->index, next, BT_READ);
+	}
+	return true;
+}
+
+static int
+from_the_end(const void *a, const void *b)
+{
+	BlockNumber x = ((const Child *) a)->blk;
+	BlockNumber y = ((const Child *) b)->blk;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
 static bool
 move_children_of_level(Shortening *s, uint32 level)
 {
-	Children   *children = palloc(sizeof(Children));
-	Buffer		buffer = BtLeftmostOfLevel(s->index, level);
-	bool		go_on = true;
+	Children	children = {palloc(64 * sizeof(Child)), 0, 64};
+	bool		go_on = note_children_of_level(s, level, &children);
 
-	while (go_on && BufferIsValid(buffer))
+	qsort(children.child, children.n, sizeof(Child), from_the_end);
+	for (int i = 0; go_on && i < children.n; i++)
 	{
-		BlockNumber parent = BufferGetBlockNumber(buffer);
+		const Child *c = &children.child[i];
 
-		note_children(s, buffer, children);
-		for (int i = 0; go_on && i < children->n; i++)
-			go_on = !somebody_waits(s) &&
-				move_page(s, children->blocks[i], parent, children->offs[i]);
-		if (!go_on || somebody_waits(s))
-			go_on = false;
-		buffer = go_on && children->next != P_NONE ?
-			_bt_getbuf(s->index, children->next, BT_READ) : InvalidBuffer;
+		go_on = !somebody_waits(s) && move_page(s, c->blk, c->parent, c->off);
 	}
-	pfree(children);
+	pfree(children.child);
 	return go_on;
 }
 
@@ -339,15 +378,15 @@ move_pages(Shortening *s)
 {
 	Buffer		buffer = _bt_getbuf(s->index, BTREE_METAPAGE, BT_READ);
 	BTMetaPageData meta = *BTPageGetMeta(BufferGetPage(buffer));
+	bool		go_on = true;
 
 	_bt_relbuf(s->index, buffer);
 	if (meta.btm_root == P_NONE)
 		return;
-	for (uint32 level = 1; level <= meta.btm_level; level++)
-		if (!move_children_of_level(s, level))
-			return;
 	if (meta.btm_root >= s->target)
-		(void) move_page(s, meta.btm_root, P_NONE, InvalidOffsetNumber);
+		go_on = move_page(s, meta.btm_root, P_NONE, InvalidOffsetNumber);
+	for (uint32 level = meta.btm_level; go_on && level > 0; level--)
+		go_on = move_children_of_level(s, level);
 }
 
 /* ---------------- the end of the file ---------------- */
@@ -371,7 +410,7 @@ end_of_pages_in_use(Shortening *s, BlockNumber end)
 }
 
 /*
- * All, here and on standbys, are told that the root may be somewhere else.  At once, for this
+ * All, here and on standbys, are told that the root may be somewhere else.  At once: this
  * holds even if our transaction is rolled back.
  */
 static void
@@ -384,6 +423,9 @@ forget_roots(Relation index)
 	msg.rc.dbId = MyDatabaseId;
 	msg.rc.relId = RelationGetRelid(index);
 	SendSharedInvalidMessages(&msg, 1);
+	if (RelationNeedsWAL(index) && XLogStandbyInfoActive())
+		LogStandbyInvalidations(1, &msg, false);
+	/* (what we have is for ourselves at the end) */
 	CacheInvalidateRelcache(index);
 }
 
@@ -419,41 +461,72 @@ try_lock(Relation index)
 	return false;
 }
 
+/* what VACUUM, and nbtree for its next one, note of free pages */
 static void
-shorten_locked(Shortening *s, ShortenResult *result)
+correct_stats(Shortening *s, BlockNumber cut, BlockNumber end,
+			  IndexBulkDeleteResult *istat)
 {
+	istat->num_pages = end;
+	istat->pages_deleted -= Min(cut, istat->pages_deleted);
+	istat->pages_free = Min(istat->pages_free, istat->pages_deleted);
+	_bt_set_cleanup_info(s->index, istat->pages_deleted - istat->pages_free);
+}
+
+static BlockNumber
+shorten_locked(Shortening *s, IndexBulkDeleteResult *istat)
+{
+	BlockNumber old_end;
+	BlockNumber new_end;
+
 	move_pages(s);
-	result->old_end = RelationGetNumberOfBlocks(s->index);
-	result->new_end = end_of_pages_in_use(s, result->old_end);
-	if (s->moved > 0 || result->new_end < result->old_end)
+	old_end = RelationGetNumberOfBlocks(s->index);
+	new_end = end_of_pages_in_use(s, old_end);
+	if (s->moved > 0 || new_end < old_end)
 		forget_roots(s->index);
-	if (result->new_end < result->old_end)
-		RelationTruncate(s->index, result->new_end);
-	result->moved = s->moved;
+	if (new_end == old_end)
+		return 0;
+	RelationTruncate(s->index, new_end);
+	correct_stats(s, old_end - new_end, new_end, istat);
+	return old_end - new_end;
 }
 
 /*
- * Bring the end of the file to "target", or nearer to it.
+ * What can be done before the lock is needed: to bring the end of the file to "target", or
+ * nearer to it, is there room?  NULL if it is not to be tried.
  */
-ShortenResult
-inplace_shorten_index(Relation index, BlockNumber target,
-					  BufferAccessStrategy bstrategy)
+Shortening *
+inplace_shorten_prepare(Relation index, BlockNumber target,
+						BufferAccessStrategy bstrategy)
 {
-	Shortening	s = {.index = index,.target = target};
-	ShortenResult result = {0};
 	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
-	BlockNumber most = nblocks > target ? Min(nblocks - target, MAX_MOVES) : 0;
+	Shortening *s;
 
-	result.old_end = result.new_end = nblocks;
-	if (most == 0 || inplace_index_is_locked(index))
-		return result;
-	s.free = palloc(most * sizeof(BlockNumber));
-	note_free_pages(&s, most, bstrategy);
-	if (try_lock(index))
+	if (nblocks <= target || inplace_index_is_locked(index))
+		return NULL;
+	s = palloc0(sizeof(Shortening));
+	s->index = index;
+	s->target = nblocks - Min(nblocks - target, MAX_MOVES);
+	s->free = palloc((nblocks - s->target) * sizeof(BlockNumber));
+	note_free_pages(s, nblocks - s->target, bstrategy);
+	return s;
+}
+
+/*
+ * Do it, if the lock can be had.  Returns how many pages have been cut off, and in *moved
+ * how many moved; the index's statistics are corrected.
+ */
+BlockNumber
+inplace_shorten_index(Shortening *s, IndexBulkDeleteResult *istat, BlockNumber *moved)
+{
+	BlockNumber cut = 0;
+
+	if (try_lock(s->index))
 	{
-		shorten_locked(&s, &result);
-		UnlockRelation(index, AccessExclusiveLock);
+		cut = shorten_locked(s, istat);
+		UnlockRelation(s->index, AccessExclusiveLock);
 	}
-	pfree(s.free);
-	return result;
+	*moved = s->moved;
+	pfree(s->free);
+	pfree(s);
+	return cut;
 }

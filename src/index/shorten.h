@@ -8,19 +8,17 @@
 #ifndef INPLACE_SHORTEN_H
 #define INPLACE_SHORTEN_H
 
+#include "access/genam.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-typedef struct ShortenResult
-{
-	BlockNumber moved;			/* pages */
-	BlockNumber old_end;		/* of the file; as the new one if nothing was */
-	BlockNumber new_end;		/* cut off */
-} ShortenResult;
+typedef struct Shortening Shortening;
 
 extern bool inplace_can_shorten(Relation index);
 extern bool inplace_index_is_locked(Relation index);
-extern ShortenResult inplace_shorten_index(Relation index, BlockNumber target,
+extern Shortening *inplace_shorten_prepare(Relation index, BlockNumber target,
 										   BufferAccessStrategy bstrategy);
+extern BlockNumber inplace_shorten_index(Shortening *s, IndexBulkDeleteResult *istat,
+										 BlockNumber *moved);
 
 #endif							/* INPLACE_SHORTEN_H */

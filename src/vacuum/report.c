@@ -107,7 +107,7 @@ report_indexes(StringInfo buf, VacuumReport *report, InplaceVacuum *vac)
 		if (vac->merged_pages[i] > 0)
 			appendStringInfo(buf, _("index \"%s\": %u pages merged\n"),
 							 report->indnames[i], vac->merged_pages[i]);
-		if (vac->cut_pages[i] > 0)
+		if (vac->cut_pages[i] > 0 || vac->relocated_pages[i] > 0)
 			appendStringInfo(buf, _("index \"%s\": %u pages moved, %u removed from the end of the file\n"),
 							 report->indnames[i], vac->relocated_pages[i],
 							 vac->cut_pages[i]);

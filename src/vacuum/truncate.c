@@ -31,7 +31,7 @@
 #define TRUNCATE_MIN_FRACTION		16
 
 /* ... and for an index from this many, and the same part of it */
-#define SHORTEN_MIN_PAGES			4
+#define SHORTEN_MIN_PAGES			8
 
 /* milliseconds */
 #define TRUNCATE_WAITER_INTERVAL	20
@@ -236,33 +236,35 @@ table_grows(InplaceVacuum *vac)
 		vac->new_rel_tuples > vac->old_live_tuples * (1 + TABLE_GROWS);
 }
 
-static void
-shorten_index(InplaceVacuum *vac, int i)
+static Shortening *
+prepare(InplaceVacuum *vac, int i)
 {
-	IndexBulkDeleteResult *istat = vac->indstats[i];
-	ShortenResult result =
-		inplace_shorten_index(vac->indrels[i],
-							  istat->num_pages - istat->pages_deleted,
-							  vac->bstrategy);
-	BlockNumber cut = result.old_end - result.new_end;
+	const		IndexBulkDeleteResult *istat = vac->indstats[i];
 
-	if (cut == 0)
-		return;
-	vac->relocated_pages[i] = result.moved;
-	vac->cut_pages[i] = cut;
-	istat->num_pages = result.new_end;
-	istat->pages_deleted -= Min(cut, istat->pages_deleted);
-	istat->pages_free = Min(istat->pages_free, istat->pages_deleted);
+	if (!worth_shortening(istat) || !inplace_can_shorten(vac->indrels[i]))
+		return NULL;
+	return inplace_shorten_prepare(vac->indrels[i],
+								   istat->num_pages - istat->pages_deleted,
+								   vac->bstrategy);
 }
 
+/*
+ * All that needs no lock first, as on standbys the first lock lasts until the end.
+ */
 void
 inplace_vacuum_shorten_indexes(InplaceVacuum *vac)
 {
+	Shortening **shortenings;
+
 	if (!vac->do_truncate || !vac->do_index_cleanup || vac->failsafe ||
 		!inplace_merge_index_pages || table_grows(vac))
 		return;
+	shortenings = palloc0(Max(vac->nindexes, 1) * sizeof(Shortening *));
 	for (int i = 0; i < vac->nindexes; i++)
-		if (worth_shortening(vac->indstats[i]) &&
-			inplace_can_shorten(vac->indrels[i]))
-			shorten_index(vac, i);
+		shortenings[i] = prepare(vac, i);
+	for (int i = 0; i < vac->nindexes; i++)
+		if (shortenings[i] != NULL)
+			vac->cut_pages[i] = inplace_shorten_index(shortenings[i], vac->indstats[i],
+													  &vac->relocated_pages[i]);
+	pfree(shortenings);
 }

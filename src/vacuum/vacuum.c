@@ -518,13 +518,12 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	stale_finish(vac);
 	vac->phase = VACUUM_PHASE_UNKNOWN;
 
+	if (inplace_vacuum_can_truncate(vac))
+		inplace_vacuum_truncate(vac);
 	inplace_vacuum_shorten_indexes(vac);
 	if (vac->do_index_cleanup)
 		inplace_vacuum_update_index_stats(vac);
 	vac_close_indexes(vac->nindexes, vac->indrels, NoLock);
-
-	if (inplace_vacuum_can_truncate(vac))
-		inplace_vacuum_truncate(vac);
 
 	error_context_stack = errcallback.previous;
 
