@@ -22,7 +22,9 @@
  *		 standbys (forget_roots), and the page for the next insertion, which goes with the
  *		 file's end.
  *	  A standby lets go of the lock only when VACUUM's transaction ends, so this comes last
- *	  in a VACUUM, and all that can be found out before is (shorten_prepare).
+ *	  in a VACUUM, and all that can be found out before is (inplace_shorten_prepare).  There
+ *	  the table is locked first, if its end has been cut off, and then the indexes in the
+ *	  order in which the planner locks them.
  *
  * A move
  *	  In one critical section and one WAL record (wal/log_relocate.c): the free page gets what
@@ -65,8 +67,11 @@
 #define LOCK_TRIES			20
 #define LOCK_INTERVAL_MS	5
 
-/* so many pages are moved at most: they are noted in memory */
-#define MAX_MOVES			(1024 * 1024)
+/*
+ * So many pages are moved at most.  On the primary whoever wants the index has it at once,
+ * but on a standby he waits for all of them (5 s).
+ */
+#define MAX_MOVES			(64 * 1024)
 
 struct Shortening
 {

@@ -40,8 +40,8 @@
 
 #define TRUNCATE_PREFETCH			((BlockNumber) 32)
 
-bool
-inplace_vacuum_can_truncate(InplaceVacuum *vac)
+static bool
+can_truncate(InplaceVacuum *vac)
 {
 	BlockNumber empty;
 
@@ -168,8 +168,8 @@ find_new_end(InplaceVacuum *vac, bool *waiter)
 	return end;
 }
 
-void
-inplace_vacuum_truncate(InplaceVacuum *vac)
+static void
+truncate_table(InplaceVacuum *vac)
 {
 	bool		waiter;
 
@@ -249,19 +249,20 @@ prepare(InplaceVacuum *vac, int i)
 }
 
 /*
- * All that needs no lock first, as on standbys the first lock lasts until the end.
+ * The table, and then its indexes; what needs no lock comes first, as on standbys the first
+ * lock lasts until the end.
  */
 void
-inplace_vacuum_shorten_indexes(InplaceVacuum *vac)
+inplace_vacuum_truncate_all(InplaceVacuum *vac)
 {
-	Shortening **shortenings;
+	bool		indexes = vac->do_truncate && vac->do_index_cleanup && !vac->failsafe &&
+		inplace_merge_index_pages && !table_grows(vac);
+	Shortening **shortenings = palloc0(Max(vac->nindexes, 1) * sizeof(Shortening *));
 
-	if (!vac->do_truncate || !vac->do_index_cleanup || vac->failsafe ||
-		!inplace_merge_index_pages || table_grows(vac))
-		return;
-	shortenings = palloc0(Max(vac->nindexes, 1) * sizeof(Shortening *));
-	for (int i = 0; i < vac->nindexes; i++)
+	for (int i = 0; indexes && i < vac->nindexes; i++)
 		shortenings[i] = prepare(vac, i);
+	if (can_truncate(vac))
+		truncate_table(vac);
 	for (int i = 0; i < vac->nindexes; i++)
 		if (shortenings[i] != NULL)
 			vac->cut_pages[i] = inplace_shorten_index(shortenings[i], vac->indstats[i],

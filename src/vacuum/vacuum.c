@@ -518,9 +518,7 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	stale_finish(vac);
 	vac->phase = VACUUM_PHASE_UNKNOWN;
 
-	if (inplace_vacuum_can_truncate(vac))
-		inplace_vacuum_truncate(vac);
-	inplace_vacuum_shorten_indexes(vac);
+	inplace_vacuum_truncate_all(vac);
 	if (vac->do_index_cleanup)
 		inplace_vacuum_update_index_stats(vac);
 	vac_close_indexes(vac->nindexes, vac->indrels, NoLock);

@@ -307,9 +307,7 @@ extern void stale_finish(InplaceVacuum *vac);
 
 /* ---------------- truncate.c ---------------- */
 
-extern bool inplace_vacuum_can_truncate(InplaceVacuum *vac);
-extern void inplace_vacuum_truncate(InplaceVacuum *vac);
-extern void inplace_vacuum_shorten_indexes(InplaceVacuum *vac);
+extern void inplace_vacuum_truncate_all(InplaceVacuum *vac);
 
 /* ---------------- report.c ---------------- */
 
