@@ -140,13 +140,17 @@ end_parallel(InplaceVacuum *vac)
 	parallel_vacuum_end(vac->pvs, vac->indstats);
 	for (int i = 0; i < vac->nindexes; i++)
 	{
-		const		IndexBulkDeleteResult *seen = vac->seen_after_merging[i];
+		IndexBulkDeleteResult *seen = vac->seen_after_merging[i];
 
-		if (seen == NULL || vac->indstats[i] == NULL)
+		if (seen == NULL)
 			continue;
-		vac->indstats[i]->num_pages = seen->num_pages;
-		vac->indstats[i]->pages_deleted = seen->pages_deleted;
-		vac->indstats[i]->pages_free = seen->pages_free;
+		if (vac->indstats[i] != NULL)
+		{
+			seen->tuples_removed += vac->indstats[i]->tuples_removed;
+			seen->pages_newly_deleted += vac->indstats[i]->pages_newly_deleted;
+			pfree(vac->indstats[i]);
+		}
+		vac->indstats[i] = seen;
 	}
 }
 
@@ -497,11 +501,16 @@ give_back_pages_of(InplaceVacuum *vac, int i)
 	IndexVacuumInfo info;
 
 	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
-	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
 	if (vac->pvs == NULL)
 		vacuum_empty_index(vac, i);
 	else
-		vac->seen_after_merging[i] = index_bulk_delete(&info, NULL, no_dead_item, NULL);
+	{
+		init_index_info(vac, vac->indrels[i], vac->new_rel_tuples,
+						vac->scanned_pages < vac->rel_pages, &info);
+		vac->seen_after_merging[i] =
+			index_vacuum_cleanup(&info,
+								 index_bulk_delete(&info, NULL, no_dead_item, NULL));
+	}
 	leave_index(vac, saved_phase);
 }
 

@@ -181,6 +181,15 @@ delete_most($node, 4);
 $cut = vacuum($node, 'PARALLEL 2');
 cmp_ok($cut->{$_} // 0, '>', 0, "with parallel workers $_ is shorter") foreach @indexes;
 all_rows($node, 'after parallel VACUUM');
+# former keys alone, which do not go by dead rows
+foreach my $workers (0, 2)
+{
+	fill($node, '');
+	$node->safe_psql('postgres', "UPDATE t SET k = -k - id % 20 * 1000, n = n + 1");
+	$cut = vacuum($node, "PARALLEL $workers");
+	cmp_ok($cut->{t_k} // 0, '>', 0, "t_k is shorter when former keys have gone, $workers workers");
+	all_rows($node, "former keys, $workers workers");
+}
 
 # ---- a scan of the standby that is in progress is in conflict, others are not
 
