@@ -196,7 +196,7 @@ move_change(Shortening *s, PageMove *move)
 	BlockNumber to = BufferGetBlockNumber(move->to);
 
 	PredicateLockPageSplit(s->index, from, to);
-	/* (up to four a record need not be asked for) */
+	/* (block references beyond number 4 have to be asked for) */
 	XLogEnsureRecordSpace(WAL_MOVED_META, 0);
 
 	START_CRIT_SECTION();

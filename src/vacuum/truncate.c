@@ -240,12 +240,30 @@ static Shortening *
 prepare(InplaceVacuum *vac, int i)
 {
 	const		IndexBulkDeleteResult *istat = vac->indstats[i];
+	VacuumPhase saved_phase = vac->phase;
+	Shortening *result;
 
 	if (!worth_shortening(istat) || !inplace_can_shorten(vac->indrels[i]))
 		return NULL;
-	return inplace_shorten_prepare(vac->indrels[i],
-								   istat->num_pages - istat->pages_deleted,
-								   vac->bstrategy);
+	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
+	result = inplace_shorten_prepare(vac->indrels[i],
+									 istat->num_pages - istat->pages_deleted,
+									 vac->bstrategy);
+	leave_index(vac, saved_phase);
+	return result;
+}
+
+static void
+shorten(InplaceVacuum *vac, int i, Shortening *s)
+{
+	VacuumPhase saved_phase = vac->phase;
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
+								 PROGRESS_VACUUM_PHASE_TRUNCATE);
+	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
+	vac->cut_pages[i] = inplace_shorten_index(s, vac->indstats[i],
+											  &vac->relocated_pages[i]);
+	leave_index(vac, saved_phase);
 }
 
 /*
@@ -265,7 +283,6 @@ inplace_vacuum_truncate_all(InplaceVacuum *vac)
 		truncate_table(vac);
 	for (int i = 0; i < vac->nindexes; i++)
 		if (shortenings[i] != NULL)
-			vac->cut_pages[i] = inplace_shorten_index(shortenings[i], vac->indstats[i],
-													  &vac->relocated_pages[i]);
+			shorten(vac, i, shortenings[i]);
 	pfree(shortenings);
 }
