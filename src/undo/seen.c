@@ -399,8 +399,8 @@ UndoSeenReadSlots(UndoSeenRead *r, TransactionId xmin)
 /*
  * Would standbys have to cancel queries that have just begun?
  */
-static bool
-standby_connected(void)
+bool
+UndoStandbyConnected(void)
 {
 	if (!XLogStandbyInfoActive())
 		return false;
@@ -423,7 +423,7 @@ UndoSeenReadEnd(const UndoSeenRead *r, UndoSeen *seen)
 	FullTransactionId next = ReadNextFullTransactionId();
 
 	seen->xmax = InvalidTransactionId;
-	if (standby_connected())
+	if (UndoStandbyConnected())
 		return;
 	LWLockAcquire(&seen_shared->lock.lock, LW_SHARED);
 	for (int i = seen_shared->n - 1; i >= 0; i--)

@@ -23,6 +23,7 @@
 #include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "undo/undo.h"
 #include "utils/wait_event.h"
 #include "vacuum/vacuum.h"
 
@@ -30,8 +31,12 @@
 #define TRUNCATE_MIN_PAGES			1000
 #define TRUNCATE_MIN_FRACTION		16
 
-/* ... and for an index from this many, and the same part of it */
+/*
+ * ... and for an index from this many, and the same part of it; if a standby is connected, where
+ * queries may have to be cancelled for it, this part
+ */
 #define SHORTEN_MIN_PAGES			8
+#define SHORTEN_BESIDE_STANDBY		2
 
 /* milliseconds */
 #define TRUNCATE_WAITER_INTERVAL	20
@@ -223,9 +228,12 @@ truncate_table(InplaceVacuum *vac)
 static bool
 worth_shortening(const IndexBulkDeleteResult *istat)
 {
+	BlockNumber fraction = UndoStandbyConnected() ? SHORTEN_BESIDE_STANDBY :
+		TRUNCATE_MIN_FRACTION;
+
 	return istat != NULL && !istat->estimated_count &&
 		istat->pages_deleted >= SHORTEN_MIN_PAGES &&
-		istat->pages_deleted >= istat->num_pages / TRUNCATE_MIN_FRACTION;
+		istat->pages_deleted >= istat->num_pages / fraction;
 }
 
 /* then free pages will be needed */

@@ -55,6 +55,7 @@ sub make_sparse
 		UPDATE t SET at = nextval('now'), s = 'a' || s, k = k + 1 WHERE id % 6 = 0;});
 }
 
+# (Files stay as long as they are: that would be in conflict with a standby's scans, 073.)
 # How many pages were merged, and how often entries moved to the right beside that.
 sub vacuum
 {
@@ -65,7 +66,7 @@ sub vacuum
 	my $takers = IPC::Run::start([ 'pgbench', '-n', '-t', 100000, '-f', $take_xids, $n->connstr('postgres') ], '<', \'', '>', \my $done, '2>', \my $said);
 	my $began = $n->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())');
 	ok(defined poll_value($n, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint > $began + 10", 60), 'xids are taken');
-	my ($rc, $out, $err) = $n->psql('postgres', "VACUUM (VERBOSE, INDEX_CLEANUP on, PARALLEL 0) $table");
+	my ($rc, $out, $err) = $n->psql('postgres', "VACUUM (VERBOSE, INDEX_CLEANUP on, TRUNCATE off, PARALLEL 0) $table");
 	$takers->kill_kill;
 	is($rc, 0, 'VACUUM') or diag $err;
 	my %merged = $err =~ /index "(\w+)": (\d+) pages merged/g;

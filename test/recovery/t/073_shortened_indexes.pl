@@ -140,7 +140,8 @@ my $cut = vacuum($node);
 my $after = pages($node);
 foreach my $index (@indexes)
 {
-	cmp_ok($cut->{$index} // 0, '>', 0, "$index is shorter");
+	# (nbtree's own pages are not merged, and a standby is connected: half of it has to be free)
+	cmp_ok($cut->{$index} // 0, '>', 0, "$index is shorter") unless $index eq 't_stock';
 	is($after->{$index}, $before->{$index} - ($cut->{$index} // 0), '... by that');
 	next if $index eq 't_stock';
 	cmp_ok($after->{$index}, '<', $before->{$index} / 2, '... by half and more');
@@ -167,6 +168,8 @@ cmp_ok(pages($node)->{t_s}, '<=', $rebuilt * 1.3 + 3, 'no larger than when rebui
 
 # ---- not while somebody has the index locked, nor if it is not wanted
 
+$_->quit foreach @sessions;
+$standby->stop;
 fill($node, '');
 my $holder = psql_session($node);
 $holder->query_safe($_) foreach split(/; /, $by_index), 'BEGIN', 'SELECT count(*) FROM t WHERE k > 0', 'SAVEPOINT s';
@@ -193,6 +196,8 @@ foreach my $workers (0, 2)
 
 # ---- a scan of the standby that is in progress is in conflict, others are not
 
+$standby->start;
+ok(defined poll_value($node, 'SELECT count(*) = 1 FROM pg_stat_replication', 60), 'the standby is connected');
 fill($node, '');
 $node->wait_for_catchup($standby);
 my $cursor = psql_session($standby);
@@ -235,6 +240,17 @@ $node->wait_for_catchup($standby);
 is($_->query("EXECUTE q('')"), $node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(id::bigint) FROM t WHERE w > \'\''), 'a session of before finds all by its index')
 	foreach @old;
 $_->quit foreach @old;
+
+# ---- beside a standby only for half of the file
+
+fill($node, '');
+$node->safe_psql('postgres', 'DELETE FROM t WHERE k % 4 = 1');
+is_deeply(vacuum($node), {}, 'a quarter of an index is not cut off beside a standby');
+$_->quit foreach $cursor, $other;
+$standby->stop;
+ok(defined poll_value($node, 'SELECT count(*) = 0 FROM pg_stat_replication', 60), 'the standby has gone');
+$node->safe_psql('postgres', 'DELETE FROM t WHERE k % 32 = 2');
+ok(%{ vacuum($node) }, '... but without one');
 
 # ---- predicate locks go with their page
 
@@ -333,6 +349,7 @@ all_rows($node, 'after a crash');
 
 # ---- promoted
 
+$standby->start;
 $node->wait_for_catchup($standby);
 all_rows($standby, 'standby in the end');
 is_deeply(pages($standby), pages($node), '... its files');
