@@ -132,6 +132,9 @@ extern void UndoSeenReadBegin(UndoSeenRead *r);
 extern void UndoSeenReadProcess(UndoSeenRead *r, int n, TransactionId xmin);
 extern void UndoSeenReadSlots(UndoSeenRead *r, TransactionId xmin);
 extern void UndoSeenReadEnd(const UndoSeenRead *r, UndoSeen *seen);
+
+/* is a standby connected, or another physical walsender? */
+extern bool UndoStandbyConnected(void);
 extern bool UndoSeenByAll(const UndoSeen *seen, TransactionId xid);
 
 /* by those who drop versions and give extents back */

@@ -301,9 +301,6 @@ extern Buffer UndoReadBuffer(Relation rel, UndoPtr ptr, bool missing_ok);
  */
 extern bool UndoStandbysKnow(Relation rel, TransactionId xid);
 
-/* seen.c: is a standby connected, or another physical walsender? */
-extern bool UndoStandbyConnected(void);
-
 /*
  * Before versions that are older than xid's are dropped: writes such a record
  * if need be.  all_ended: have all transactions with an older xid ended?  If

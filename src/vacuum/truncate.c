@@ -23,7 +23,7 @@
 #include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
-#include "undo/undo.h"
+#include "undo/holders.h"
 #include "utils/wait_event.h"
 #include "vacuum/vacuum.h"
 
