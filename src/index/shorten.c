@@ -249,12 +249,10 @@ move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
 	_bt_relbuf(index, move.from);
 	if (P_IGNORE(&opaque))
 		return true;
-	move.prev = opaque.btpo_prev;
-	move.next = opaque.btpo_next;
 
-	move.left = lock_if_any(index, move.prev);
+	move.left = lock_if_any(index, opaque.btpo_prev);
 	move.from = _bt_getbuf(index, blk, BT_WRITE);
-	move.right = lock_if_any(index, move.next);
+	move.right = lock_if_any(index, opaque.btpo_next);
 	move.parent = lock_if_any(index, parent);
 	move.off = off;
 	move.meta = lock_meta_of(index, blk);

@@ -306,8 +306,6 @@ typedef struct PageMove
 	Buffer		right;
 	Buffer		parent;
 	Buffer		meta;			/* if that leads to it */
-	BlockNumber prev;			/* of left and right */
-	BlockNumber next;
 	OffsetNumber off;			/* of the downlink in the parent */
 	FullTransactionId safexid;	/* of the deleted page that it leaves */
 } PageMove;
