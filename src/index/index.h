@@ -223,7 +223,7 @@ typedef struct RemovedEntries
 	double		grown;			/* by what part of its rows has the table
 								 * grown? */
 	bool		xids_are_taken; /* while it did so */
-	bool		is_alone;		/* nobody has the index locked */
+	bool		is_alone;		/* its file can be cut off afterwards */
 } RemovedEntries;
 
 extern BlockNumber inplace_merge_leaves(IndexVacuumInfo *info, Relation table,

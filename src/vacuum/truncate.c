@@ -31,12 +31,8 @@
 #define TRUNCATE_MIN_PAGES			1000
 #define TRUNCATE_MIN_FRACTION		16
 
-/*
- * ... and for an index from this many, and the same part of it; if a standby is connected, where
- * queries may have to be cancelled for it, this part
- */
+/* ... and for an index from this many, and the same part of it */
 #define SHORTEN_MIN_PAGES			8
-#define SHORTEN_BESIDE_STANDBY		2
 
 /* milliseconds */
 #define TRUNCATE_WAITER_INTERVAL	20
@@ -228,12 +224,9 @@ truncate_table(InplaceVacuum *vac)
 static bool
 worth_shortening(const IndexBulkDeleteResult *istat)
 {
-	BlockNumber fraction = UndoStandbyConnected() ? SHORTEN_BESIDE_STANDBY :
-		TRUNCATE_MIN_FRACTION;
-
 	return istat != NULL && !istat->estimated_count &&
 		istat->pages_deleted >= SHORTEN_MIN_PAGES &&
-		istat->pages_deleted >= istat->num_pages / fraction;
+		istat->pages_deleted >= istat->num_pages / TRUNCATE_MIN_FRACTION;
 }
 
 /* then free pages will be needed */
@@ -275,14 +268,24 @@ shorten(InplaceVacuum *vac, int i, Shortening *s)
 }
 
 /*
- * The table, and then its indexes; what needs no lock comes first, as on standbys the first
- * lock lasts until the end.
+ * Replay of the lock would cancel queries of a standby; from heap, which leaves the files
+ * of indexes as they are, nobody expects that.
+ */
+static bool
+may_shorten_indexes(InplaceVacuum *vac)
+{
+	return vac->do_truncate && vac->do_index_cleanup && !vac->failsafe &&
+		inplace_merge_index_pages && !table_grows(vac) && !UndoStandbyConnected();
+}
+
+/*
+ * The table, and then its indexes; what needs no lock comes first, as on standbys that
+ * replay the WAL later the first lock lasts until the end.
  */
 void
 inplace_vacuum_truncate_all(InplaceVacuum *vac)
 {
-	bool		indexes = vac->do_truncate && vac->do_index_cleanup && !vac->failsafe &&
-		inplace_merge_index_pages && !table_grows(vac);
+	bool		indexes = may_shorten_indexes(vac);
 	Shortening **shortenings = palloc0(Max(vac->nindexes, 1) * sizeof(Shortening *));
 
 	for (int i = 0; indexes && i < vac->nindexes; i++)

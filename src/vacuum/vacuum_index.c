@@ -27,6 +27,7 @@
 #include "storage/latch.h"
 #include "storage/procarray.h"
 #include "table/table.h"
+#include "undo/holders.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/wait_event.h"
@@ -459,7 +460,7 @@ wait_for_deleted_pages(Relation rel)
 /*
  * What this VACUUM has removed from the index.  The pages that packing frees can be used
  * by the next changes only if somebody has taken an xid meanwhile, and cut off only if
- * nobody has the index locked (truncate.c).
+ * nobody has the index locked and no standby is connected (truncate.c).
  */
 static RemovedEntries
 removed_from(InplaceVacuum *vac, int i)
@@ -473,7 +474,7 @@ removed_from(InplaceVacuum *vac, int i)
 		vac->new_rel_tuples / vac->old_live_tuples - 1 : 0;
 	removed.xids_are_taken = !FullTransactionIdEquals(ReadNextFullTransactionId(),
 													  vac->start_xid);
-	removed.is_alone = vac->do_truncate &&
+	removed.is_alone = vac->do_truncate && !UndoStandbyConnected() &&
 		!inplace_index_is_locked(vac->indrels[i]);
 	return removed;
 }

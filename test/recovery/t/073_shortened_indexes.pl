@@ -1,6 +1,7 @@
 # VACUUM makes the files of indexes shorter: pages at the end are moved to free ones before,
 # and the end is cut off.  Nobody notices: sessions that know the index's root and its last
-# page from before, a standby, predicate locks, a crash at any moment.
+# page from before, a standby (from an archive: beside a connected one it is not done),
+# predicate locks, a crash at any moment.
 
 use strict;
 use warnings;
@@ -11,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('primary', allows_streaming => 1, conf => q{
+my $node = new_node('primary', allows_streaming => 1, has_archiving => 1, conf => q{
 default_table_access_method = 'inplace'
 autovacuum = off
 });
@@ -114,11 +115,23 @@ sub moves
 		WHERE description LIKE 'index page moved%'});
 }
 
+my $standby;
+
+# The standby has replayed, from the archive, all that there is.
+sub replayed
+{
+	my $lsn = $node->safe_psql('postgres', q{SELECT pg_create_restore_point('replayed')});
+	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	ok(defined poll_value($standby, "SELECT pg_last_wal_replay_lsn() >= '$lsn'", 180), 'the standby has replayed all');
+	return;
+}
+
 fill($node, '');
 $node->backup('b');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'b', has_streaming => 1);
-$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = 1s\nhot_standby_feedback = off\n");
+$standby = PostgreSQL::Test::Cluster->new('standby');
+# (VACUUM does not see one that replays from an archive, beside others it leaves files alone)
+$standby->init_from_backup($node, 'b', has_restoring => 1);
+$standby->append_conf('postgresql.conf', "max_standby_archive_delay = 1s\nwal_retrieve_retry_interval = 100ms\n");
 $standby->start;
 
 # ---- files become shorter, and everybody goes on
@@ -140,15 +153,15 @@ my $cut = vacuum($node);
 my $after = pages($node);
 foreach my $index (@indexes)
 {
-	# (nbtree's own pages are not merged, and a standby is connected: half of it has to be free)
-	cmp_ok($cut->{$index} // 0, '>', 0, "$index is shorter") unless $index eq 't_stock';
+	cmp_ok($cut->{$index} // 0, '>', 0, "$index is shorter");
 	is($after->{$index}, $before->{$index} - ($cut->{$index} // 0), '... by that');
+	# (nbtree's own pages are not merged)
 	next if $index eq 't_stock';
 	cmp_ok($after->{$index}, '<', $before->{$index} / 2, '... by half and more');
 }
 is(moves($node, $from), 't|t|t', 'leaves, inner pages and roots have been moved');
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class c WHERE oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 't'::regclass) AND relpages <> pg_relation_size(oid) / 8192"), 0, 'relpages');
-$node->wait_for_catchup($standby);
+replayed();
 is_deeply(pages($standby), $after, 'the files of the standby are as long');
 foreach my $s (@sessions)
 {
@@ -158,7 +171,7 @@ foreach my $s (@sessions)
 	}
 }
 $sessions[$_]->query_safe("INSERT INTO t SELECT i, i, 'z' || i, 1000 + i, 'z' || wide(i) FROM generate_series(30021 + $_ * 20, 30030 + $_ * 20) i") foreach 0, 1;
-$node->wait_for_catchup($standby);
+replayed();
 all_rows($_, $_->name . ', shortened') foreach $node, $standby;
 my $rebuilt = $node->safe_psql('postgres', q{
 	CREATE TABLE rebuilt AS SELECT * FROM t;
@@ -197,23 +210,22 @@ foreach my $workers (0, 2)
 # ---- a scan of the standby that is in progress is in conflict, others are not
 
 $standby->start;
-ok(defined poll_value($node, 'SELECT count(*) = 1 FROM pg_stat_replication', 60), 'the standby is connected');
 fill($node, '');
-$node->wait_for_catchup($standby);
+replayed();
 my $cursor = psql_session($standby);
 $cursor->query_safe($_) foreach split(/; /, $by_index), 'BEGIN', 'DECLARE c CURSOR FOR SELECT id FROM t WHERE k > 0 ORDER BY k', 'FETCH 10 FROM c';
 my $other = psql_session($standby);
 $other->query_safe($_) foreach 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1 FROM pg_class LIMIT 1';
 delete_most($node, 5);
 ok(%{ vacuum($node) }, 'beside a scan on the standby it is done');
-$node->wait_for_catchup($standby);
+replayed();
 like(one($standby, 'SELECT confl_lock + confl_snapshot + confl_bufferpin > 0 FROM pg_stat_database_conflicts WHERE datname = current_database()'), qr/^t$/, 'which was told');
 all_rows($standby, 'standby after a conflict');
 
 # ---- a VACUUM that is rolled back when it has cut a file: all know of the new root
 
 fill($node, '');
-$node->wait_for_catchup($standby);
+replayed();
 my @old = map { psql_session($_) } $node, $standby;
 foreach my $s (@old)
 {
@@ -236,17 +248,23 @@ $vacuumer->quit;
 $granter->query_safe('COMMIT');
 cmp_ok(pages($node)->{t_w}, '<', $before / 2, 'the file of t_w has been cut');
 cmp_ok(pages($node)->{t_w}, '<=', $root, '... before where the root was');
-$node->wait_for_catchup($standby);
+replayed();
 is($_->query("EXECUTE q('')"), $node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(id::bigint) FROM t WHERE w > \'\''), 'a session of before finds all by its index')
 	foreach @old;
 $_->quit foreach @old;
 
-# ---- beside a standby only for half of the file
+# ---- not while a standby is connected, whose queries it would cancel
 
-fill($node, '');
-$node->safe_psql('postgres', 'DELETE FROM t WHERE k % 4 = 1');
-is_deeply(vacuum($node), {}, 'a quarter of an index is not cut off beside a standby');
 $_->quit foreach $cursor, $other;
+$standby->stop;
+$standby->enable_streaming($node);
+$standby->start;
+ok(defined poll_value($node, 'SELECT count(*) = 1 FROM pg_stat_replication', 60), 'the standby is connected');
+fill($node, '');
+delete_most($node, 8);
+is_deeply(vacuum($node), {}, 'nothing is cut off beside a standby that is connected');
+$node->wait_for_catchup($standby);
+all_rows($standby, 'merged only');
 $standby->stop;
 ok(defined poll_value($node, 'SELECT count(*) = 0 FROM pg_stat_replication', 60), 'the standby has gone');
 $node->safe_psql('postgres', 'DELETE FROM t WHERE k % 32 = 2');
