@@ -70,7 +70,7 @@ is_younger_than_snapshot(Oid indexoid)
 static bool
 is_inplace_table(Oid relid)
 {
-	Relation	rel = table_open(relid, NoLock);	/* the planner has it locked */
+	Relation	rel = table_open(relid, NoLock);	/* locked by the planner */
 	bool		result = RelationIsInplace(rel);
 
 	table_close(rel, NoLock);

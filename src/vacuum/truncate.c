@@ -240,7 +240,7 @@ table_grows(InplaceVacuum *vac)
 static Shortening *
 prepare(InplaceVacuum *vac, int i)
 {
-	const		IndexBulkDeleteResult *istat = vac->indstats[i];
+	const IndexBulkDeleteResult *istat = vac->indstats[i];
 	VacuumPhase saved_phase = vac->phase;
 	Shortening *result;
 

@@ -137,8 +137,9 @@ typedef struct InplaceVacuum
 	double		new_live_tuples;
 	int			num_index_scans;
 	IndexBulkDeleteResult **indstats;
-	IndexBulkDeleteResult **seen_after_merging; /* beside parallel workers, who
-												 * keep indstats to themselves */
+	IndexBulkDeleteResult **seen_after_merging; /* beside parallel workers,
+												 * who keep indstats to
+												 * themselves */
 	BlockNumber *merged_pages;	/* of each index, for the report */
 	BlockNumber *relocated_pages;	/* ... moved to where others were free */
 	BlockNumber *cut_pages;		/* ... at the end of the file, given back */

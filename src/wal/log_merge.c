@@ -231,7 +231,7 @@ shift_hikey(XLogReaderState *record)
 }
 
 static void
-redo_left(XLogReaderState *record, const xl_ip_shift * xlrec, IndexTuple hikey,
+redo_left(XLogReaderState *record, const xl_ip_shift *xlrec, IndexTuple hikey,
 		  Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
@@ -273,7 +273,7 @@ static void
 redo_shift(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
 		   BlockNumber right)
 {
-	const		xl_ip_shift *xlrec = (const xl_ip_shift *) XLogRecGetData(record);
+	const xl_ip_shift *xlrec = (const xl_ip_shift *) XLogRecGetData(record);
 	IndexTuple	hikey = shift_hikey(record);
 	Buffer		lbuf;
 	Buffer		rbuf;
@@ -295,7 +295,7 @@ static void
 redo_merge(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
 		   BlockNumber right)
 {
-	const		xl_ip_merge *xlrec = (const xl_ip_merge *) XLogRecGetData(record);
+	const xl_ip_merge *xlrec = (const xl_ip_merge *) XLogRecGetData(record);
 	Buffer		lbuf = XLogInitBufferForRedo(record, 1);
 	Buffer		rbuf;
 

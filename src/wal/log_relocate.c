@@ -170,7 +170,7 @@ redo_link(XLogReaderState *record, uint8 id, const xl_ip_relocate *xlrec,
 void
 inplace_redo_relocate(XLogReaderState *record)
 {
-	const		xl_ip_relocate *xlrec = (const xl_ip_relocate *) XLogRecGetData(record);
+	const xl_ip_relocate *xlrec = (const xl_ip_relocate *) XLogRecGetData(record);
 	BlockNumber to = block_if_any(record, WAL_MOVED_TO);
 	BlockNumber from = block_if_any(record, WAL_MOVED_FROM);
 	Buffer		buffer;

@@ -987,9 +987,13 @@ check_consistency_with_all(void)
 	ListCell   *lc;
 
 	if (SplitIdentifierString(names, ',', &list))
+	{
 		foreach(lc, list)
+		{
 			if (pg_strcasecmp(lfirst(lc), "all") == 0)
 				wal_consistency_checking[RM_INPLACE_ID] = true;
+		}
+	}
 	pfree(names);
 }
 

@@ -31,8 +31,8 @@
 #define XLOG_IP_LOCK			0x50
 #define XLOG_IP_RESTORE			0x60	/* rollback of one row, on its page */
 #define XLOG_IP_PRUNE			0x70
-#define XLOG_IP_VACUUM			0x80	/* LP_DEAD to LP_UNUSED; or pages of an
-										 * index merged */
+#define XLOG_IP_VACUUM			0x80	/* LP_DEAD to LP_UNUSED; or pages of
+										 * an index merged */
 #define XLOG_IP_FREEZE			0x90
 #define XLOG_IP_VISIBLE			0xA0
 #define XLOG_IP_UNDO_DISCARD	0xB0
