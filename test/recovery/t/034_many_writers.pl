@@ -88,10 +88,13 @@ is(sqlstate_of($node, 'UPDATE big SET v = 5 WHERE id IN (1, 777, 299999)'), '', 
 is(sqlstate_of($node, 'DELETE FROM big WHERE id = 2'), '', 'deletes at once');
 is(sqlstate_of($node, 'INSERT INTO big VALUES (0, 9)'), '', 'inserts at once');
 $watcher->query_safe(qq{
-	DO \$\$ BEGIN
+	DO \$\$ DECLARE
+		left_over bigint;
+	BEGIN
 		FOR i IN 1 .. 20000 LOOP
-			INSERT INTO seen SELECT extents_to_restore, rows_restored - $base FROM inplace.undo WHERE kind = 'logged';
-			EXIT WHEN (SELECT extents_to_restore = 0 FROM inplace.undo WHERE kind = 'logged');
+			INSERT INTO seen SELECT extents_to_restore, rows_restored - $base FROM inplace.undo WHERE kind = 'logged'
+				RETURNING extents INTO left_over;
+			EXIT WHEN left_over = 0;
 			PERFORM pg_sleep(0.005);
 		END LOOP;
 	END \$\$});
