@@ -154,7 +154,7 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 											 sizeof(ChainWalk));
 
 	inplace_walk_begin(walk, bs->table, blk, off, tup, len);
-	while (inplace_walk_back(walk, bs->oldest_xmin))
+	while (inplace_walk_back_needed(walk, bs->oldest_xmin))
 	{
 		OlderVersion *v;
 

@@ -264,7 +264,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		any_aligned |= (v[n].tuple->t_natts & IP_ALIGNED) != 0;
 
 		/* locks are no versions: what is below one is the same version */
-		if (!inplace_walk_back(cs->walk, cs->oldest_xmin))
+		if (!inplace_walk_back_needed(cs->walk, cs->oldest_xmin))
 		{
 			InplaceTupleHeaderData *last = cs->walk->tuple;
 

@@ -123,8 +123,12 @@ inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,
 	walk->tuple->t_infomask &= ~IP_PADDED;
 }
 
-bool
-inplace_walk_back(ChainWalk *walk, TransactionId horizon)
+/*
+ * The version before, but neither from one whose xid precedes horizon, nor to one that
+ * somebody replaced whose xid precedes needed_from.
+ */
+static bool
+walk_back(ChainWalk *walk, TransactionId horizon, TransactionId needed_from)
 {
 	InplaceTupleHeader tup = walk->tuple;
 	UndoRecord *rec = &walk->rec;
@@ -145,6 +149,9 @@ inplace_walk_back(ChainWalk *walk, TransactionId horizon)
 			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
 			return false;
 		UndoWalkCheck(&walk->guard, walk->rel, ptr, walk->blk, walk->off);
+		if (rec->hdr.ur_type == UNDO_UPDATE &&
+			TransactionIdPrecedes(rec->replaced.xid, needed_from))
+			return false;
 
 		walk->change = (UndoRecordType) rec->hdr.ur_type;
 		if (walk->change != UNDO_UPDATE)
@@ -176,6 +183,22 @@ inplace_walk_back(ChainWalk *walk, TransactionId horizon)
 		walk->len = SizeOfInplaceTupleHeader + len;
 		return true;
 	}
+}
+
+bool
+inplace_walk_back(ChainWalk *walk, TransactionId horizon)
+{
+	return walk_back(walk, horizon, InvalidTransactionId);
+}
+
+/*
+ * Where versions have been squeezed, the one before may be that of a snapshot that is
+ * gone, though this one is needed: then its values in the TOAST table may be, too.
+ */
+bool
+inplace_walk_back_needed(ChainWalk *walk, TransactionId horizon)
+{
+	return walk_back(walk, horizon, horizon);
 }
 
 /*

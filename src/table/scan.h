@@ -247,4 +247,7 @@ extern void inplace_walk_begin(ChainWalk *walk, Relation rel,
  */
 extern bool inplace_walk_back(ChainWalk *walk, TransactionId horizon);
 
+/* ... false also if nobody can need that version */
+extern bool inplace_walk_back_needed(ChainWalk *walk, TransactionId horizon);
+
 #endif							/* INPLACE_SCAN_H */
