@@ -308,9 +308,13 @@ UndoXactCallback(XactEvent event, void *arg)
 			UndoTempPreCommit();
 			break;
 		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
 			UndoTempAtCommit();
 			UndoHandBack(false);
+			break;
+		case XACT_EVENT_PARALLEL_COMMIT:
+			/* the leader, whose changes are concerned, may yet abort */
+			UndoTempAtCommit();
+			UndoHandBack(true);
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:

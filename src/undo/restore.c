@@ -50,7 +50,7 @@ kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
  * Can this process write undo?  In parallel mode nobody gets an xid any more:
  * not VACUUM with parallel workers, nor these, nor a subtransaction.  The undo
  * worker will come by.  (It cannot while an index is built, but then there is
- * an xid, which the workers have too; their extents are kept by newest_xid.)
+ * an xid, which the workers have too; what is to be said of their extents is in space.c.)
  */
 static bool
 may_write_undo(void)
@@ -186,6 +186,24 @@ restore_bare_deletes(Relation rel, Buffer buffer, OffsetNumber first)
 	END_CRIT_SECTION();
 }
 
+/*
+ * The record of a lock on an aborted version, which leads to the version before, is kept
+ * until this has been restored.  Without it the row would look like an insert that did not
+ * happen.
+ */
+static void
+check_not_lost(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
+			   OffsetNumber off)
+{
+	if (HdrIsLocked(tup))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("the lock of row (%u,%u) of relation \"%s\", whose last change was rolled back, leads to undo record %u/%u, which does not exist",
+						blk, off, RelationGetRelationName(rel),
+						UndoPtrBlock(HdrGetUndo(tup)),
+						UndoPtrOffset(HdrGetUndo(tup)))));
+}
+
 bool
 InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 {
@@ -214,6 +232,8 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 		memset(&rc, 0, sizeof(rc));
 		rc.locked = inplace_get_lockers(rel, tup, blk, off, &rc.lockers);
 		rc.base = rc.lockers.base;
+		if (!rc.locked)
+			check_not_lost(rel, tup, blk, off);
 
 		if (rc.base.t_infomask & (IP_FRESH | IP_SPECULATIVE))
 		{

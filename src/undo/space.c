@@ -28,12 +28,13 @@
  *		 transaction's xid is out of the proc array before the callback runs;
  *		 if the extents were let go earlier the worker could give them back
  *		 before they are marked as having aborted changes in them.
- *		 (Workers of a parallel index build, who may have to keep a lock while
- *		 they restore a row, write under their leader's xid, and let go of their
- *		 extents when they end: what they write needs no rollback, and
- *		 newest_xid keeps it.)
+ *		 (Parallel workers, who may have to keep a lock while they restore a row,
+ *		 write under their leader's xid, and let go of their extents when they
+ *		 end.  What they write needs no rollback, but the version below the lock
+ *		 does if it is the leader's, who may yet abort: so 2. is for them, too.)
  *	  2. Whoever aborts (a transaction or a subtransaction) sets NEEDS_SCAN and
- *		 DIRTY on all extents of the transaction; so does who prepares one.
+ *		 DIRTY on all extents of the transaction; so does who prepares one, and
+ *		 a parallel worker when it ends.
  *		 That is all that undo does at an abort: no lock, no buffer, no
  *		 memory is asked for, so it cannot fail.
  *	  3. newest_xid never goes back, except when a free extent is taken.
