@@ -16,10 +16,9 @@
  * Lock order: data pages (by block number, through RelationGetBufferForTuple)
  * -> undo page -> visibility map pages (pinned before).
  *
- * The page is let go of while values are toasted and while a page for a moved
- * row is looked for.  Nothing marks the row in between; instead its header
- * is compared afterwards, and if somebody else was there the update starts
- * again from the top.
+ * The page is let go of while values are toasted, with the row locked before, as on heap,
+ * and while a page for a moved row is looked for.  Nothing marks the row then; instead its
+ * header is compared afterwards, and if somebody else was there all is looked at again.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,6 +32,7 @@
 #include "storage/predicate.h"
 #include "table/compare.h"
 #include "table/rowcheck.h"
+#include "utils/datum.h"
 #include "utils/relcache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -77,7 +77,7 @@ typedef struct UpdateState
 	char		wal[BLCKSZ * 2];
 } UpdateState;
 
-/* large; in use by one update at a time (but see verify_keys) */
+/* large; in use by one update at a time: user code has to come before, or see verify_keys */
 static UpdateState *update_state = NULL;
 
 /* headers equal but for hint bits and the padding flag? */
@@ -615,6 +615,66 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 }
 
 /*
+ * Values that are to go to the TOAST table may differ from those that are there only in
+ * how they are stored; as on heap that counts as a change.
+ */
+static bool
+keys_differ(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old,
+			const Bitmapset *key_attrs)
+{
+	TupleDesc	desc = RelationGetDescr(us->rel);
+	Datum	   *values = palloc(desc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(desc->natts * sizeof(bool));
+	bool		differ = false;
+	int			got;
+	int			x = -1;
+
+	slot_getallattrs(slot);
+	got = inplace_deform_first(desc, old, desc->natts, values, isnull,
+							   CurrentMemoryContext, &us->target.tid);
+	for (; got < desc->natts; got++)
+		values[got] = getmissingattr(desc, got + 1, &isnull[got]);
+
+	while (!differ && (x = bms_next_member(key_attrs, x)) >= 0)
+	{
+		int			i = x + FirstLowInvalidHeapAttributeNumber - 1;
+		Form_pg_attribute att;
+
+		if (i < 0)
+			continue;
+		att = TupleDescAttr(desc, i);
+		differ = isnull[i] != slot->tts_isnull[i] ||
+			(!isnull[i] && !datumIsEqual(values[i], slot->tts_values[i],
+										 att->attbyval, att->attlen));
+	}
+	pfree(values);
+	pfree(isnull);
+	return differ;
+}
+
+/*
+ * Lock the row before values are stored for it with its page unlocked, so that they are
+ * not stored in vain: others could keep us from ever coming to an end, and logical decoding
+ * cannot do with values of a change that did not come about.  Our own change is a lock.
+ */
+static void
+reserve_row(UpdateState *us, LockTupleMode mode)
+{
+	TransactionId locker;
+	bool		multi;
+	LockTupleMode strongest;
+
+	if (us->rc.status == XID_CURRENT ||
+		(us->rc.own_lock && us->rc.own_mode >= mode))
+		return;
+
+	MultiXactIdSetOldestMember();
+	inplace_compute_lockers(&us->rc, us->xid, mode, &locker, &multi, &strongest);
+	inplace_set_row_lock(us->rel, us->buffer, us->vmbuffer, us->off, &us->rc,
+						 us->xid, locker, multi, strongest);
+}
+
+/*
  * The whole update; result TM_Ok with *in_place told, or what stands in the
  * way.
  */
@@ -633,6 +693,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	InplaceTupleHeader oldcopy = NULL;	/* what newtup was toasted against */
 	InplaceTupleHeaderData oldcopy_hdr;
 	bool		needs_toast;
+	bool		key_changed = false;	/* as far as is known before toasting */
 
 #if PG_VERSION_NUM >= 160000
 	index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
@@ -643,7 +704,6 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
 	if (RelationIsLogicallyLogged(rel))
 		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
-	us->taking = inplace_taking_indexes(rel);
 	if (us->taking != NULL)
 	{
 		bms_free(index_attrs);
@@ -675,28 +735,32 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (us->verified && !same_header(&us->verified_hdr, current_tuple(us)))
 			us->verified = false;
 
-		/* was newtup toasted against a version that is not there any more? */
-		if (oldcopy && !same_header(&oldcopy_hdr, current_tuple(us)))
+		/* is the version copied not there any more? */
+		if (oldcopy && !needs_toast &&
+			!same_header(&oldcopy_hdr, current_tuple(us)))
 		{
-			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			inplace_toast_delete_replaced(rel, us->newtup, oldcopy,
-										  &us->target.tid, true);
 			pfree(oldcopy);
 			oldcopy = NULL;
-			pfree(us->newtup);
-			form_row(us, slot, NULL);
-			continue;
 		}
 
 		/*
+		 * if newtup was toasted against it the row was reserved: only lockers
+		 * come
+		 */
+		if (oldcopy && needs_toast &&
+			current_tuple(us)->t_tag != oldcopy_hdr.t_tag)
+			elog(ERROR, "row (%u,%u) of relation \"%s\" was changed though locked",
+				 us->blk, us->off, RelationGetRelationName(rel));
+
+		/*
 		 * A row that is too large before toasting cannot be compared by
-		 * offsets; its key columns are, after toasting.  Until then the
-		 * stronger lock is checked for only if need be.
+		 * offsets; it is after toasting.  Until then its key columns are
+		 * compared when it has been copied.
 		 */
 		if (!needs_toast || oldcopy)
 			find_changes(us, index_attrs, summary_attrs, key_attrs);
 		else
-			us->key_changed = false;
+			us->key_changed = key_changed;
 		*lockmode = us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
 
 		result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
@@ -752,6 +816,18 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		{
 			oldcopy = copy_current(us);
 			oldcopy_hdr = *oldcopy;
+			if (needs_toast)
+			{
+				key_changed = keys_differ(us, slot, oldcopy, key_attrs);
+				if (key_changed && !us->key_changed)
+				{
+					LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+					pfree(oldcopy);
+					oldcopy = NULL;
+					continue;
+				}
+				reserve_row(us, us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive);
+			}
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 			if (needs_toast)
 			{
@@ -886,6 +962,12 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot update tuples during a parallel operation")));
 
+	/*
+	 * may run functions that an index's expressions call, and those may come
+	 * here
+	 */
+	taking = inplace_taking_indexes(rel);
+
 	if (update_state == NULL)
 		update_state = MemoryContextAlloc(TopMemoryContext, sizeof(UpdateState));
 	us = update_state;
@@ -903,9 +985,8 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	us->xid = GetCurrentTransactionId();
 	tmfd->traversed = false;
 
-	us->taking = NULL;
+	us->taking = taking;
 	result = do_update(us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
-	taking = us->taking;
 	entry_tid = us->target.tid;
 	insert_entries = result == TM_Ok && in_place && us->stale;
 	if (result == TM_Ok)
