@@ -3,11 +3,12 @@
  * toast.c
  *	  Large values: into the heap TOAST table that the server makes.
  *
- * Values are stored before the page of the row is locked (an update has locked the row
- * itself: update.c), and those that an update replaced are deleted after it was changed: so a row never points at
- * values that are gone, and an update that does not come about has only its
- * own new values to take back.  Old versions in undo keep their pointers: the
- * TOAST rows are heap rows and live as long as any snapshot needs them.
+ * Values are stored before the page of the row is locked (an update has locked
+ * the row itself: update.c), and those that an update replaced are deleted
+ * after it was changed: so a row never points at values that are gone, and an
+ * update that does not come about has only its own new values to take back.
+ * Old versions in undo keep their pointers: the TOAST rows are heap rows and
+ * live as long as any snapshot needs them.
  *
  *-------------------------------------------------------------------------
  */
