@@ -19,8 +19,31 @@
 #include "index/key.h"
 #include "storage/predicate.h"
 #include "table/scan.h"
+#include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
+
+/*
+ * nbtree takes equal bpchar values for identical, though without a length in the type they
+ * may have more or fewer blanks at the end: where it splits a posting list one row's
+ * entry may get those of another.
+ */
+static bool
+same_but_for_blanks(Datum a, Datum b)
+{
+	struct varlena *x = PG_DETOAST_DATUM_PACKED(a);
+	struct varlena *y = PG_DETOAST_DATUM_PACKED(b);
+	int			len = bpchartruelen(VARDATA_ANY(x), VARSIZE_ANY_EXHDR(x));
+	bool		same;
+
+	same = len == bpchartruelen(VARDATA_ANY(y), VARSIZE_ANY_EXHDR(y)) &&
+		memcmp(VARDATA_ANY(x), VARDATA_ANY(y), len) == 0;
+	if ((Pointer) x != DatumGetPointer(a))
+		pfree(x);
+	if ((Pointer) y != DatumGetPointer(b))
+		pfree(y);
+	return same;
+}
 
 /*
  * A key column of an index, against a value of the table's column.  (The index
@@ -34,7 +57,9 @@ same_value(Relation index, int i, Datum entry, bool entry_null,
 
 	if (entry_null || value_null)
 		return entry_null == value_null;
-	return datum_image_eq(entry, value, att->attbyval, att->attlen);
+	return datum_image_eq(entry, value, att->attbyval, att->attlen) ||
+		(index->rd_opcintype[i] == BPCHAROID &&
+		 same_but_for_blanks(entry, value));
 }
 
 static bool

@@ -26,6 +26,25 @@
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
+/*
+ * Has it a key of type bpchar without a length?  Then its entries do not tell equal values
+ * apart that are not identical (entry.c), and a row can have one for each of them only at
+ * another TID.  (A domain may have a length, but that is not looked for here.)
+ */
+static bool
+blanks_may_differ(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
+		if (index->rd_opcintype[i] == BPCHAROID &&
+			(att->atttypid != BPCHAROID || att->atttypmod < 0))
+			return true;
+	}
+	return false;
+}
+
 bool
 inplace_index_takes(Relation index)
 {
@@ -33,7 +52,8 @@ inplace_index_takes(Relation index)
 
 	/* whether an exclusion constraint holds is for the executor to see */
 	return form->indisready && form->indisvalid && form->indislive &&
-		!form->indisexclusion && inplace_index_took(index);
+		!form->indisexclusion && !blanks_may_differ(index) &&
+		inplace_index_took(index);
 }
 
 /*
@@ -142,15 +162,23 @@ put_set(TakingIndexes *chunk, const Bitmapset *set)
 static void
 find_taking(Relation rel)
 {
-	List	   *list = RelationGetIndexList(rel);
-	TakingIndexes *t = palloc0(offsetof(TakingIndexes, index) +
-							   sizeof(TakingIndex) * list_length(list));
-	Bitmapset **columns = palloc0(sizeof(Bitmapset *) * (list_length(list) + 1));
-	Bitmapset  *blocking = NULL;
-	bool		own_code = true;
+	List	   *list;
+	List	   *now;
+	TakingIndexes *t;
+	Bitmapset **columns;
+	Bitmapset  *blocking;
+	bool		own_code;
 	Size		size;
 	TakingIndexes *chunk;
 	ListCell   *lc;
+
+restart:
+	list = RelationGetIndexList(rel);
+	t = palloc0(offsetof(TakingIndexes, index) +
+				sizeof(TakingIndex) * list_length(list));
+	columns = palloc0(sizeof(Bitmapset *) * (list_length(list) + 1));
+	blocking = NULL;
+	own_code = true;
 
 	foreach(lc, list)
 	{
@@ -196,7 +224,20 @@ find_taking(Relation rel)
 		}
 		index_close(index, AccessShareLock);
 	}
+
+	/*
+	 * While an index was opened we may have been told of another one, which CREATE INDEX
+	 * CONCURRENTLY makes; what we keep is not thrown away for it again.
+	 */
+	now = RelationGetIndexList(rel);
+	if (!equal(list, now))
+	{
+		list_free(list);
+		list_free(now);
+		goto restart;
+	}
 	list_free(list);
+	list_free(now);
 
 	t->own_code = own_code;
 	t->size = MAXALIGN(offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
