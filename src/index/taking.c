@@ -226,8 +226,9 @@ restart:
 	}
 
 	/*
-	 * While an index was opened we may have been told of another one, which CREATE INDEX
-	 * CONCURRENTLY makes; what we keep is not thrown away for it again.
+	 * While an index was opened we may have been told of another one, which
+	 * CREATE INDEX CONCURRENTLY makes; what we keep is not thrown away for it
+	 * again.
 	 */
 	now = RelationGetIndexList(rel);
 	if (!equal(list, now))

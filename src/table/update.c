@@ -615,6 +615,43 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 }
 
 /*
+ * Will values be stored in the TOAST table?  Not if the new row is short, and
+ * what it has there is the old one's.
+ */
+static bool
+stores_values(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
+{
+	TupleDesc	desc = RelationGetDescr(us->rel);
+	Datum	   *values;
+	bool	   *isnull;
+	bool		stores = false;
+	int			got;
+
+	if (us->newlen > Min(TOAST_TUPLE_THRESHOLD,
+						 RelationGetToastTupleTarget(us->rel, TOAST_TUPLE_TARGET)))
+		return true;
+	values = palloc(desc->natts * sizeof(Datum));
+	isnull = palloc(desc->natts * sizeof(bool));
+	got = inplace_deform_first(desc, old, desc->natts, values, isnull,
+							   CurrentMemoryContext, &us->target.tid);
+	for (int i = 0; i < desc->natts && !stores; i++)
+	{
+		struct varlena *v;
+
+		if (slot->tts_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
+			continue;
+		v = (struct varlena *) DatumGetPointer(slot->tts_values[i]);
+		if (VARATT_IS_EXTERNAL(v))
+			stores = i >= got || isnull[i] || !VARATT_IS_EXTERNAL_ONDISK(v) ||
+				!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])) ||
+				memcmp(v, DatumGetPointer(values[i]), VARSIZE_EXTERNAL(v)) != 0;
+	}
+	pfree(values);
+	pfree(isnull);
+	return stores;
+}
+
+/*
  * Values that are to go to the TOAST table may differ from those that are there only in
  * how they are stored; as on heap that counts as a change.
  */
@@ -694,6 +731,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	InplaceTupleHeaderData oldcopy_hdr;
 	bool		needs_toast;
 	bool		key_changed = false;	/* as far as is known before toasting */
+	bool		reserved = false;	/* the row, before values were stored */
 
 #if PG_VERSION_NUM >= 160000
 	index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
@@ -735,20 +773,20 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (us->verified && !same_header(&us->verified_hdr, current_tuple(us)))
 			us->verified = false;
 
-		/* is the version copied not there any more? */
-		if (oldcopy && !needs_toast &&
+		/* is the version copied not there any more?  (nothing was stored) */
+		if (oldcopy && !reserved &&
 			!same_header(&oldcopy_hdr, current_tuple(us)))
 		{
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 			pfree(oldcopy);
 			oldcopy = NULL;
+			pfree(us->newtup);
+			form_row(us, slot, NULL);
+			continue;
 		}
 
-		/*
-		 * if newtup was toasted against it the row was reserved: only lockers
-		 * come
-		 */
-		if (oldcopy && needs_toast &&
-			current_tuple(us)->t_tag != oldcopy_hdr.t_tag)
+		/* nobody but lockers comes to a row that is reserved */
+		if (reserved && current_tuple(us)->t_tag != oldcopy_hdr.t_tag)
 			elog(ERROR, "row (%u,%u) of relation \"%s\" was changed though locked",
 				 us->blk, us->off, RelationGetRelationName(rel));
 
@@ -816,7 +854,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		{
 			oldcopy = copy_current(us);
 			oldcopy_hdr = *oldcopy;
-			if (needs_toast)
+			if (needs_toast && stores_values(us, slot, oldcopy))
 			{
 				key_changed = keys_differ(us, slot, oldcopy, key_attrs);
 				if (key_changed && !us->key_changed)
@@ -827,6 +865,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 					continue;
 				}
 				reserve_row(us, us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive);
+				reserved = true;
 			}
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 			if (needs_toast)
@@ -870,7 +909,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		inplace_return_row_page(us->buffer, us->borrowed);
 		if (BufferIsValid(us->vmbuffer))
 			ReleaseBuffer(us->vmbuffer);
-		if (oldcopy && needs_toast)
+		if (reserved)
 			inplace_toast_delete_replaced(rel, us->newtup, oldcopy,
 										  &us->target.tid, true);
 		inplace_row_wait_done(rel, &queue);
