@@ -297,9 +297,17 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	bool		result = false;
 
 	InplaceRequirePreload();
-	/* what deletion may need to know of it, while no page is locked yet */
+
+	/*
+	 * What deletion may need to know of it, while no page is locked yet; and
+	 * after the TOAST table was looked into, or that could be forgotten again.
+	 */
 	if (inplace_key_is_computed(index))
+	{
+		put_in_line(index, values, isnull, in_line);
+		values = in_line;
 		(void) inplace_index_key(index);
+	}
 #ifndef USE_ASSERT_CHECKING
 	if (check == UNIQUE_CHECK_NO)
 		return nbtree_routine()->aminsert(index, values, isnull, tid, table,
@@ -311,7 +319,8 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	 * anew, as may happen where index_form_tuple() looks into the TOAST
 	 * table.)
 	 */
-	put_in_line(index, values, isnull, in_line);
+	if (values != in_line)
+		put_in_line(index, values, isnull, in_line);
 	key.index = index;
 	key.values = in_line;
 	key.isnull = isnull;

@@ -21,8 +21,9 @@
  * than the transaction's snapshot, as if it had indcheckxmin.  How old it is
  * tells pg_class: a new file for the index, by whatever command, is a new
  * row there.  (Other commands make one, too; then the index is not used for a
- * while.)  READ COMMITTED transactions plan with a snapshot that is new, and so do
- * without.
+ * while.)  In READ COMMITTED it is left out only of plans that are made with a snapshot
+ * to which its builder is still running (by a STABLE function of an older query), and
+ * of those made while the session has an older snapshot, which may use the plan, too.
  *
  * Not so if DROP INDEX of a BRIN index is rolled back: updates by that transaction may
  * have dropped versions.  If the ranges are then summarized anew, a conflict may
@@ -39,6 +40,7 @@
 #include "index/ddl.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
@@ -54,17 +56,28 @@ may_lack_something(const IndexOptInfo *index)
 	return index->relam == BRIN_AM_OID && IsolationIsSerializable();
 }
 
+/*
+ * TransactionXmin is that of the oldest snapshot the session has.
+ */
 static bool
 is_younger_than_snapshot(Oid indexoid)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
+	Snapshot	snapshot;
 	TransactionId xmin;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	xmin = HeapTupleHeaderGetXmin(tuple->t_data);
 	ReleaseSysCache(tuple);
-	return !TransactionIdPrecedes(xmin, TransactionXmin);
+	if (TransactionIdPrecedes(xmin, TransactionXmin))
+		return false;
+	if (IsolationUsesXactSnapshot() || !ActiveSnapshotSet())
+		return true;
+	snapshot = GetActiveSnapshot();
+	return !IsMVCCSnapshot(snapshot) ||
+		TransactionIdPrecedes(TransactionXmin, snapshot->xmin) ||
+		XidInMVCCSnapshot(xmin, snapshot);
 }
 
 static bool
@@ -85,7 +98,7 @@ leave_out_young_indexes(PlannerInfo *root, Oid relid, bool inhparent,
 
 	if (prev_get_relation_info_hook)
 		prev_get_relation_info_hook(root, relid, inhparent, rel);
-	if (likely(!IsolationUsesXactSnapshot()) || inhparent)
+	if (inhparent)
 		return;
 
 	foreach(lc, rel->indexlist)
