@@ -13,6 +13,9 @@
  * Otherwise the row is moved: its header says DELETED and MOVED, the undo
  * record has the new TID, and the new row is FRESH.
  *
+ * The change itself is in update_in_place.c and update_move.c, what is special
+ * about rows with values in the TOAST table in update_toast.c.
+ *
  * Lock order: data pages (by block number, through RelationGetBufferForTuple)
  * -> undo page -> visibility map pages (pinned before).
  *
@@ -25,91 +28,21 @@
 #include "inplace.h"
 
 #include "access/heaptoast.h"
-#include "access/hio.h"
-#include "access/visibilitymap.h"
-#include "index/index.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
-#include "table/compare.h"
-#include "table/rowcheck.h"
-#include "utils/datum.h"
-#include "utils/relcache.h"
+#include "table/update.h"
 #include "utils/memutils.h"
+#include "utils/relcache.h"
 #include "utils/snapmgr.h"
-#include "vacuum/freeze_stats.h"
-#include "wal/wal.h"
-
-typedef struct UpdateState
-{
-	Relation	rel;
-	RowTarget	target;
-	BlockNumber blk;
-	OffsetNumber off;
-	TransactionId xid;
-	CommandId	cid;
-	Buffer		buffer;
-	bool		borrowed;		/* the pin on it (recent.c) */
-	Buffer		vmbuffer;
-	RowCheck	rc;
-	RowDiff		diff;
-	InplaceTupleHeader newtup;	/* formed; header filled last */
-	Size		newlen;
-	bool		key_changed;
-	bool		index_changed;	/* ... that cannot take it in place */
-	bool		summary_changed;
-	TakingIndexes *taking;		/* indexes that can take it, or NULL */
-	bool		stale;			/* a key of theirs changed: the old entry
-								 * stays */
-	bool		verified;		/* with the row as in verified_hdr, */
-	bool		apart;			/* ... the new keys may stand beside the old */
-	InplaceTupleHeaderData verified_hdr;
-	bool		conflict;		/* older versions cut off, standbys not told */
-	/* the new row's place, if it moved */
-	Buffer		newbuf;
-	Buffer		newvm;
-	OffsetNumber newoff;
-	bool		searched;		/* newbuf and newvm have pins of their own */
-	LogicalChange lc;			/* for logical decoding, */
-	bool		logical;		/* if need be */
-	/* undo records of the change: the change's own, then of locks kept */
-	char		undo[UNDO_MAX_RECORD + 2 * UNDO_LOCK_RECORD_SIZE];
-	char		payload[BLCKSZ * 2];
-	char		wal[BLCKSZ * 2];
-} UpdateState;
 
 /* large; in use by one update at a time: user code has to come before, or see verify_keys */
 static UpdateState *update_state = NULL;
-
-/* headers equal but for hint bits and the padding flag? */
-static bool
-same_header(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
-{
-	InplaceTupleHeaderData x = *a;
-	InplaceTupleHeaderData y = *b;
-
-	x.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
-	y.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
-	return memcmp(&x, &y, SizeOfInplaceTupleHeader) == 0;
-}
-
-static InplaceTupleHeader
-current_tuple(UpdateState *us)
-{
-	return PageGetTupleAt(BufferGetPage(us->buffer), us->off);
-}
-
-static Size
-item_len(UpdateState *us)
-{
-	return ItemIdGetLength(PageGetItemId(BufferGetPage(us->buffer), us->off));
-}
 
 /*
  * Compare the new row with the newest version on the page.
  */
 static void
-find_changes(UpdateState *us, const Bitmapset *index_attrs,
-			 const Bitmapset *summary_attrs, const Bitmapset *key_attrs)
+find_changes(UpdateState *us)
 {
 	InplaceTupleHeader tup = current_tuple(us);
 
@@ -120,9 +53,9 @@ find_changes(UpdateState *us, const Bitmapset *index_attrs,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("row (%u,%u) of relation \"%s\" is damaged",
 						us->blk, us->off, RelationGetRelationName(us->rel))));
-	us->index_changed = inplace_diff_overlaps(&us->diff, index_attrs);
-	us->summary_changed = inplace_diff_overlaps(&us->diff, summary_attrs);
-	us->key_changed = inplace_diff_overlaps(&us->diff, key_attrs);
+	us->index_changed = inplace_diff_overlaps(&us->diff, us->index_attrs);
+	us->summary_changed = inplace_diff_overlaps(&us->diff, us->summary_attrs);
+	us->key_changed = inplace_diff_overlaps(&us->diff, us->key_attrs);
 	us->stale = us->taking != NULL &&
 		inplace_taking_changed(us->taking, &us->diff);
 	if (us->stale && us->verified && us->apart)
@@ -138,7 +71,7 @@ find_changes(UpdateState *us, const Bitmapset *index_attrs,
  * made from and decides how strong a lock it takes.
  */
 static bool
-key_of_target_changed(UpdateState *us, const Bitmapset *key_attrs)
+key_of_target_changed(UpdateState *us)
 {
 	Page		page = BufferGetPage(us->buffer);
 	RowVersion *version = RowVersionAlloc();
@@ -156,7 +89,7 @@ key_of_target_changed(UpdateState *us, const Bitmapset *key_attrs)
 	if (found &&
 		inplace_diff_rows(RelationGetDescr(us->rel), version->tuple,
 						  version->len, us->newtup, us->newlen, diff))
-		changed = inplace_diff_overlaps(diff, key_attrs);
+		changed = inplace_diff_overlaps(diff, us->key_attrs);
 	pfree(diff);
 	pfree(version);
 	return changed;
@@ -196,299 +129,6 @@ fits_on_page(UpdateState *us)
 		return true;
 	inplace_page_prune(us->rel, us->buffer, GlobalVisTestFor(us->rel), us->off);
 	return inplace_page_can_grow(page, us->off, us->newtup, us->newlen);
-}
-
-/*
- * The compact form of the update's WAL record, from which redo makes the undo
- * record as well; see wal.h.  Returns its length.
- */
-static Size
-build_compact_wal(UpdateState *us, UndoInsert *ui, const char *undo,
-				  const char *oldimg, const char *newimg)
-{
-	UndoRecordHeader uh;
-	uint16		w = us->off | XLIP_UPD_COMPACT;
-	char	   *p = us->wal;
-	int			pos = 0;
-
-	memcpy(&uh, undo, SizeOfUndoRecordHeader);
-	if (us->cid != FirstCommandId)
-		w |= XLIP_UPD_CID;
-	if (us->key_changed)
-		w |= XLIP_UPD_KEYS;
-	if (uh.ur_flags & UR_TAG_ZERO)
-		w |= XLIP_UPD_TAG_ZERO;
-	if (uh.ur_flags & UR_TAG_WRAPPED)
-		w |= XLIP_UPD_TAG_WRAPPED;
-	if (uh.ur_flags & UR_FROZEN)
-		w |= XLIP_UPD_OLD_FROZEN;
-	if (us->conflict)
-		w |= XLIP_UPD_CONFLICT;
-
-	memcpy(p, &w, 2);
-	p = inplace_wal_put_undo_place(p + 2, ui, RelLocator(us->rel));
-	p = varint_put(p, us->xid - us->rc.base.t_xid);
-	if (us->cid != FirstCommandId)
-		p = varint_put(p, us->cid);
-	for (int i = 0; i < us->diff.edits.n; i++)
-	{
-		DeltaEdit  *e = &us->diff.edits.edit[i];
-
-		p = varint_put(p, e->old_start - pos);
-		p = varint_put(p, e->old_len);
-		memcpy(p, oldimg + e->old_start, e->old_len);
-		p += e->old_len;
-		memcpy(p, newimg + e->new_start, e->new_len);
-		p += e->new_len;
-		pos = e->old_start + e->old_len;
-	}
-	return p - us->wal;
-}
-
-/* in a critical section; that there is room has been seen to */
-static void
-replace_row(UpdateState *us)
-{
-	if (!inplace_page_replace(BufferGetPage(us->buffer), us->off, us->newtup,
-							  us->newlen, true))
-		elog(PANIC, "failed to update row in place");
-}
-
-static void
-update_in_place(UpdateState *us)
-{
-	Relation	rel = us->rel;
-	InplaceTupleHeader tup = current_tuple(us);
-	char	   *oldimg = (char *) tup + SizeOfInplaceTupleHeader;
-	char	   *newimg = (char *) us->newtup + SizeOfInplaceTupleHeader;
-	InplaceTupleHeader hdr = us->newtup;
-	bool		nothing_older;
-	Size		payload_len;
-	Size		undo_len;
-	Size		change_len;
-	UndoRecordHeader uh;
-	UndoInsert	ui;
-	bool		single;			/* no lock is kept beside the change */
-	bool		from_page;
-	bool		compact;
-	Size		wal_len = 0;
-	bool		clear;
-	FreezeUnset unset;
-
-	hdr->t_xid = us->xid;
-	hdr->t_tag = NextTag(us->rc.base.t_tag);
-	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
-		(us->stale ? IP_STALE : 0) |
-		(us->key_changed ? IP_KEYS_UPDATED : 0);
-	if (us->stale)
-		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base);
-
-	/*
-	 * Where nobody on this server needs anything older the undo record is
-	 * short, and the WAL record compact; it can tell standbys.
-	 */
-	nothing_older = inplace_cut_older(rel, &us->rc.base, us->rc.status,
-									  !us->rc.locked && us->diff.same_size &&
-									  RelationNeedsWAL(rel) &&
-									  hdr->t_natts == us->rc.base.t_natts,
-									  &us->conflict);
-
-	/* older versions pile up: from time to time a way round them */
-	if (!nothing_older && us->rc.status == XID_COMMITTED)
-		UndoLinkPut(rel, us->blk, us->off, tup,
-					inplace_tuple_len(tup, item_len(us)), hdr, &us->rc.base);
-
-	payload_len = delta_encode(&us->diff.edits, true, oldimg, newimg, us->payload);
-	change_len = UndoBuild(us->undo, UNDO_UPDATE, us->xid, us->cid,
-						   LocatorSpc(RelLocator(rel)),
-						   LocatorRel(RelLocator(rel)),
-						   us->blk, us->off, &us->rc.base, hdr, nothing_older,
-						   us->payload, payload_len);
-	undo_len = change_len;
-	memcpy(&uh, us->undo, SizeOfUndoRecordHeader);
-
-	UndoPrepare(rel, change_len +
-				(us->rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
-				inplace_undo_newest(&us->rc), &ui);
-	HdrSetUndo(hdr, ui.ptr);
-	if (us->rc.locked)
-		undo_len += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, hdr,
-										 ui.ptr + change_len,
-										 us->undo + change_len);
-
-	single = undo_len == change_len;
-	from_page = RelationNeedsWAL(rel) && single &&
-		inplace_wal_old_row_on_page(tup, &us->rc.base);
-	compact = from_page ||
-		(us->diff.same_size && single &&
-		 (uh.ur_flags & UR_RELATIVE_HEADER) != 0 &&
-		 HdrNatts(hdr) == HdrNatts(&us->rc.base));
-	if (RelationNeedsWAL(rel))
-	{
-		if (from_page)
-			wal_len = inplace_wal_build_update(us->wal, &ui, rel, us->undo,
-											   &us->rc.base, hdr, us->conflict,
-											   &us->diff.edits, oldimg, newimg);
-		else if (compact)
-			wal_len = build_compact_wal(us, &ui, us->undo, oldimg, newimg);
-		else
-		{
-			uint16		w = us->off;
-
-			memcpy(us->wal, &w, 2);
-			memcpy(us->wal + 2, hdr, SizeOfInplaceTupleHeader);
-			wal_len = 2 + SizeOfInplaceTupleHeader;
-			wal_len += delta_encode(&us->diff.edits, false, oldimg, newimg,
-									us->wal + wal_len);
-		}
-	}
-
-	START_CRIT_SECTION();
-	clear = FreezeClearVisible(rel, us->buffer, us->vmbuffer,
-							   VISIBILITYMAP_VALID_BITS, &unset);
-	MarkBufferDirty(us->buffer);
-	UndoAppend(&ui, us->undo, undo_len);
-	if (!from_page)
-		replace_row(us);
-	if (RelationNeedsWAL(rel))
-		inplace_log_update(rel, us->buffer, us->wal, wal_len, clear, &ui,
-						   compact ? NULL : us->undo, undo_len,
-						   us->logical ? &us->lc : NULL);
-	else if (ui.needs_wal)
-		inplace_log_undo_alone(&ui, us->undo, undo_len);
-	if (from_page)
-		replace_row(us);
-	END_CRIT_SECTION();
-
-	UndoRelease(&ui);
-	FreezeNoteUnset(rel, &unset, false);
-}
-
-/*
- * Find a page for the moved row; afterwards both pages are locked (they may
- * be one).  The old page is let go of unless it has room itself: false if the
- * row was changed meanwhile, with only the old page pinned and unlocked.
- */
-static bool
-find_new_page(UpdateState *us)
-{
-	Page		page = BufferGetPage(us->buffer);
-	InplaceTupleHeaderData before = *current_tuple(us);
-
-	us->searched = false;
-	if (inplace_page_free_space(page) >= us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData) &&
-		inplace_page_next_offset(page) <= InplaceMaxTuplesPerPage)
-	{
-		us->newbuf = us->buffer;
-		us->newvm = us->vmbuffer;
-		return true;
-	}
-
-	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-	us->searched = true;
-	us->newvm = InvalidBuffer;
-	us->newbuf = GetBufferForTuple(us->rel, PageSpaceFor(us->newtup, us->newlen),
-								   us->buffer, 0, NULL,
-								   &us->newvm, &us->vmbuffer);
-	inplace_check_page_header(us->rel, BufferGetPage(us->newbuf),
-							  BufferGetBlockNumber(us->newbuf));
-
-	if (us->off <= PageGetMaxOffsetNumber(page) &&
-		ItemIdIsNormal(PageGetItemId(page, us->off)) &&
-		same_header(&before, current_tuple(us)))
-		return true;
-
-	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-	if (us->newbuf != us->buffer)
-		UnlockReleaseBuffer(us->newbuf);
-	if (BufferIsValid(us->newvm))
-		ReleaseBuffer(us->newvm);
-	us->newbuf = us->newvm = InvalidBuffer;
-	return false;
-}
-
-static void
-update_by_move(UpdateState *us)
-{
-	Relation	rel = us->rel;
-	Page		oldpage = BufferGetPage(us->buffer);
-	Page		newpage = BufferGetPage(us->newbuf);
-	BlockNumber newblk = BufferGetBlockNumber(us->newbuf);
-	InplaceTupleHeader tup;
-	InplaceTupleHeaderData oldhdr = us->rc.base;
-	InplaceTupleHeader newhdr = us->newtup;
-	char		link[sizeof(BlockNumber) + sizeof(OffsetNumber)];
-	char	   *p = us->undo;
-	UndoInsert	ui;
-	bool		init_page;
-	uint8		clear = 0;
-	FreezeUnset unset;
-	FreezeUnset unset_old = {0};
-	OffsetNumber newoff;
-
-	newhdr->t_xid = us->xid;
-	newhdr->t_tag = 0;
-	newhdr->t_infomask = IP_FRESH;
-	HdrSetUndo32(newhdr, us->cid);
-
-	oldhdr.t_xid = us->xid;
-	oldhdr.t_infomask = (us->rc.base.t_infomask & IP_STALE) |
-		(current_tuple(us)->t_infomask & IP_PADDED) |
-		IP_DELETED | IP_MOVED | (us->key_changed ? IP_KEYS_UPDATED : 0);
-
-	newoff = inplace_page_next_offset(newpage);
-
-	memcpy(link, &newblk, sizeof(newblk));
-	memcpy(link + sizeof(newblk), &newoff, sizeof(newoff));
-	p += UndoBuild(p, UNDO_MOVE, us->xid, us->cid,
-				   LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
-				   us->blk, us->off, &us->rc.base, &oldhdr,
-				   inplace_nothing_older(rel, &us->rc.base, us->rc.status),
-				   link, sizeof(link));
-	UndoPrepare(rel, (p - us->undo) +
-				(us->rc.locked ? 2 * UNDO_LOCK_RECORD_SIZE : 0),
-				inplace_undo_newest(&us->rc), &ui);
-	HdrSetUndo(&oldhdr, ui.ptr);
-	if (us->rc.locked)
-	{
-		p += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, &oldhdr,
-								  ui.ptr + (p - us->undo), p);
-		p += inplace_keep_lockers(rel, newblk, newoff, &us->rc, newhdr,
-								  ui.ptr + (p - us->undo), p);
-	}
-
-	START_CRIT_SECTION();
-	if (FreezeClearVisible(rel, us->newbuf, us->newvm,
-						   VISIBILITYMAP_VALID_BITS, &unset))
-		clear |= XLIP_CLEAR_VISIBLE;
-	if (us->newbuf != us->buffer &&
-		FreezeClearVisible(rel, us->buffer, us->vmbuffer,
-						   VISIBILITYMAP_VALID_BITS, &unset_old))
-		clear |= XLIP_CLEAR_VISIBLE_OLD;
-
-	us->newoff = inplace_page_add(newpage, us->newtup, us->newlen,
-								  InvalidOffsetNumber);
-	if (us->newoff != newoff)
-		elog(PANIC, "failed to move row");
-	init_page = us->newbuf != us->buffer && newoff == FirstOffsetNumber &&
-		PageGetMaxOffsetNumber(newpage) == FirstOffsetNumber;
-
-	/* adding may have moved the old row within its page */
-	tup = PageGetTupleAt(oldpage, us->off);
-	memcpy(tup, &oldhdr, SizeOfInplaceTupleHeader);
-	PageSetPrunable(oldpage, us->xid);
-	MarkBufferDirty(us->buffer);
-	if (us->newbuf != us->buffer)
-		MarkBufferDirty(us->newbuf);
-	UndoAppend(&ui, us->undo, p - us->undo);
-	inplace_log_move(rel, us->buffer, us->off, us->newbuf, us->newoff,
-					 init_page, clear, &ui, us->undo, p - us->undo,
-					 us->logical ? &us->lc : NULL);
-	END_CRIT_SECTION();
-
-	UndoRelease(&ui);
-	FreezeNoteUnset(rel, &unset, us->newbuf != us->buffer);
-	FreezeNoteUnset(rel, &unset_old, false);
 }
 
 static void
@@ -567,7 +207,7 @@ copy_current(UpdateState *us)
  * What logical decoding needs of the update.
  */
 static void
-prepare_logical(UpdateState *us, const Bitmapset *id_attrs)
+prepare_logical(UpdateState *us)
 {
 	InplaceTupleHeader old;
 
@@ -576,8 +216,8 @@ prepare_logical(UpdateState *us, const Bitmapset *id_attrs)
 		return;
 	old = copy_current(us);
 	us->logical = inplace_logical_prepare(&us->lc, us->rel, us->newtup, old,
-										  &us->target.tid, id_attrs,
-										  inplace_diff_overlaps(&us->diff, id_attrs));
+										  &us->target.tid, us->id_attrs,
+										  inplace_diff_overlaps(&us->diff, us->id_attrs));
 	pfree(old);
 }
 
@@ -614,101 +254,150 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 	us->verified = true;
 }
 
+/* ---------------- the whole of it ---------------- */
+
+static void
+get_attrs(UpdateState *us)
+{
+	Relation	rel = us->rel;
+
+	us->summary_attrs = NULL;
+	us->id_attrs = NULL;
+#if PG_VERSION_NUM >= 160000
+	us->index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
+	us->summary_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED);
+#else
+	us->index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
+#endif
+	us->key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
+	if (RelationIsLogicallyLogged(rel))
+		us->id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
+	if (us->taking != NULL)
+	{
+		bms_free(us->index_attrs);
+		us->index_attrs = bms_copy(TakingBlockingAttrs(us->taking));
+	}
+}
+
+static void
+free_attrs(UpdateState *us)
+{
+	bms_free(us->index_attrs);
+	bms_free(us->summary_attrs);
+	bms_free(us->key_attrs);
+	bms_free(us->id_attrs);
+}
+
+static LockTupleMode
+lock_mode(UpdateState *us)
+{
+	return us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
+}
+
 /*
- * Will values be stored in the TOAST table?  Not if the new row is short, and
- * what it has there is the old one's.
+ * May the row be updated?  "compared": find_changes() has been possible.
+ */
+static TM_Result
+check_target(UpdateState *us, bool compared, Snapshot crosscheck,
+			 TM_FailureData *tmfd)
+{
+	Relation	rel = us->rel;
+	TM_Result	result;
+
+	result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
+							   lock_mode(us), &us->rc, tmfd);
+	if ((result == TM_Updated ||
+		 (result == TM_BeingModified && !us->rc.retry &&
+		  (us->rc.status == XID_IN_PROGRESS || us->rc.old_version))) &&
+		compared && key_of_target_changed(us) != us->key_changed)
+	{
+		us->key_changed = !us->key_changed;
+		result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
+								   lock_mode(us), &us->rc, tmfd);
+	}
+	if (result == TM_Ok && crosscheck != InvalidSnapshot &&
+		!inplace_crosscheck(rel, us->buffer, us->off, crosscheck))
+	{
+		tmfd->ctid = us->target.tid;
+		tmfd->xmax = current_tuple(us)->t_xid;
+		tmfd->cmax = InvalidCommandId;
+		result = TM_Updated;
+	}
+	return result;
+}
+
+/*
+ * Our own FOR UPDATE goes on to exclude FOR KEY SHARE; on a version of our own the
+ * lock of another subtransaction is kept as a lock.
  */
 static bool
-stores_values(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
+excludes_key_share(UpdateState *us)
 {
-	TupleDesc	desc = RelationGetDescr(us->rel);
-	Datum	   *values;
-	bool	   *isnull;
-	bool		stores = false;
-	int			got;
-
-	if (us->newlen > Min(TOAST_TUPLE_THRESHOLD,
-						 RelationGetToastTupleTarget(us->rel, TOAST_TUPLE_TARGET)))
+	if (us->rc.own_lock && us->rc.own_mode == LockTupleExclusive &&
+		(us->rc.status != XID_CURRENT ||
+		 (!us->rc.lockers.multi &&
+		  TransactionIdEquals(us->rc.lockers.xid,
+							  GetCurrentTransactionIdIfAny()))))
 		return true;
-	values = palloc(desc->natts * sizeof(Datum));
-	isnull = palloc(desc->natts * sizeof(bool));
-	got = inplace_deform_first(desc, old, desc->natts, values, isnull,
-							   CurrentMemoryContext, &us->target.tid);
-	for (int i = 0; i < desc->natts && !stores; i++)
-	{
-		struct varlena *v;
-
-		if (slot->tts_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
-			continue;
-		v = (struct varlena *) DatumGetPointer(slot->tts_values[i]);
-		if (VARATT_IS_EXTERNAL(v))
-			stores = i >= got || isnull[i] || !VARATT_IS_EXTERNAL_ONDISK(v) ||
-				!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])) ||
-				memcmp(v, DatumGetPointer(values[i]), VARSIZE_EXTERNAL(v)) != 0;
-	}
-	pfree(values);
-	pfree(isnull);
-	return stores;
+	return us->rc.status == XID_CURRENT &&
+		(us->rc.base.t_infomask & IP_KEYS_UPDATED);
 }
 
 /*
- * Values that are to go to the TOAST table may differ from those that are there only in
- * how they are stored; as on heap that counts as a change.
- */
-static bool
-keys_differ(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old,
-			const Bitmapset *key_attrs)
-{
-	TupleDesc	desc = RelationGetDescr(us->rel);
-	Datum	   *values = palloc(desc->natts * sizeof(Datum));
-	bool	   *isnull = palloc(desc->natts * sizeof(bool));
-	bool		differ = false;
-	int			got;
-	int			x = -1;
-
-	slot_getallattrs(slot);
-	got = inplace_deform_first(desc, old, desc->natts, values, isnull,
-							   CurrentMemoryContext, &us->target.tid);
-	for (; got < desc->natts; got++)
-		values[got] = getmissingattr(desc, got + 1, &isnull[got]);
-
-	while (!differ && (x = bms_next_member(key_attrs, x)) >= 0)
-	{
-		int			i = x + FirstLowInvalidHeapAttributeNumber - 1;
-		Form_pg_attribute att;
-
-		if (i < 0)
-			continue;
-		att = TupleDescAttr(desc, i);
-		differ = isnull[i] != slot->tts_isnull[i] ||
-			(!isnull[i] && !datumIsEqual(values[i], slot->tts_values[i],
-										 att->attbyval, att->attlen));
-	}
-	pfree(values);
-	pfree(isnull);
-	return differ;
-}
-
-/*
- * Lock the row before values are stored for it with its page unlocked, so that they are
- * not stored in vain: others could keep us from ever coming to an end, and logical decoding
- * cannot do with values of a change that did not come about.  Our own change is a lock.
+ * Let go of all.  "oldcopy" if what was stored in the TOAST table for the new row
+ * has to go again.
  */
 static void
-reserve_row(UpdateState *us, LockTupleMode mode)
+give_up(UpdateState *us, InplaceTupleHeader oldcopy)
 {
-	TransactionId locker;
-	bool		multi;
-	LockTupleMode strongest;
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	inplace_return_row_page(us->buffer, us->borrowed);
+	if (BufferIsValid(us->vmbuffer))
+		ReleaseBuffer(us->vmbuffer);
+	if (oldcopy)
+		inplace_toast_delete_replaced(us->rel, us->newtup, oldcopy,
+									  &us->target.tid, true);
+}
 
-	if (us->rc.status == XID_CURRENT ||
-		(us->rc.own_lock && us->rc.own_mode >= mode))
-		return;
+/*
+ * The change, with the pages locked; lets go of them.  "oldcopy" if the old row
+ * had values in the TOAST table.
+ */
+static void
+change_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader oldcopy,
+		   bool in_place)
+{
+	Relation	rel = us->rel;
+	ItemPointerData version;
 
-	MultiXactIdSetOldestMember();
-	inplace_compute_lockers(&us->rc, us->xid, mode, &locker, &multi, &strongest);
-	inplace_set_row_lock(us->rel, us->buffer, us->vmbuffer, us->off, &us->rc,
-						 us->xid, locker, multi, strongest);
+	TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
+	CheckForSerializableConflictIn(rel, &version, us->blk);
+
+	prepare_logical(us);
+	if (in_place)
+		inplace_update_in_place(us);
+	else
+		inplace_update_by_move(us);
+	if (us->logical)
+		pfree(us->lc.tuples);
+	finish_slot(us, slot, in_place);
+
+	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
+		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	if (oldcopy)
+		inplace_toast_delete_replaced(rel, oldcopy, us->newtup,
+									  &us->target.tid, false);
+	if (us->searched)
+	{
+		if (BufferIsValid(us->newvm))
+			ReleaseBuffer(us->newvm);
+		if (us->newbuf != us->buffer)
+			ReleaseBuffer(us->newbuf);
+	}
+	inplace_return_row_page(us->buffer, us->borrowed);
+	if (BufferIsValid(us->vmbuffer))
+		ReleaseBuffer(us->vmbuffer);
 }
 
 /*
@@ -723,31 +412,13 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	Relation	rel = us->rel;
 	TM_Result	result;
 	RowQueue	queue = {0};
-	Bitmapset  *index_attrs;
-	Bitmapset  *summary_attrs = NULL;
-	Bitmapset  *key_attrs;
-	Bitmapset  *id_attrs = NULL;
 	InplaceTupleHeader oldcopy = NULL;	/* what newtup was toasted against */
 	InplaceTupleHeaderData oldcopy_hdr;
 	bool		needs_toast;
 	bool		key_changed = false;	/* as far as is known before toasting */
 	bool		reserved = false;	/* the row, before values were stored */
 
-#if PG_VERSION_NUM >= 160000
-	index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
-	summary_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED);
-#else
-	index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
-#endif
-	key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
-	if (RelationIsLogicallyLogged(rel))
-		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
-	if (us->taking != NULL)
-	{
-		bms_free(index_attrs);
-		index_attrs = bms_copy(TakingBlockingAttrs(us->taking));
-	}
-
+	get_attrs(us);
 	form_row(us, slot, NULL);
 	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
 		us->newlen > TOAST_TUPLE_THRESHOLD;
@@ -796,32 +467,11 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		 * compared when it has been copied.
 		 */
 		if (!needs_toast || oldcopy)
-			find_changes(us, index_attrs, summary_attrs, key_attrs);
+			find_changes(us);
 		else
 			us->key_changed = key_changed;
-		*lockmode = us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
-
-		result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
-								   *lockmode, &us->rc, tmfd);
-		if ((result == TM_Updated ||
-			 (result == TM_BeingModified && !us->rc.retry &&
-			  (us->rc.status == XID_IN_PROGRESS || us->rc.old_version))) &&
-			(!needs_toast || oldcopy) &&
-			key_of_target_changed(us, key_attrs) != us->key_changed)
-		{
-			us->key_changed = !us->key_changed;
-			*lockmode = us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
-			result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
-									   *lockmode, &us->rc, tmfd);
-		}
-		if (result == TM_Ok && crosscheck != InvalidSnapshot &&
-			!inplace_crosscheck(rel, us->buffer, us->off, crosscheck))
-		{
-			tmfd->ctid = us->target.tid;
-			tmfd->xmax = current_tuple(us)->t_xid;
-			tmfd->cmax = InvalidCommandId;
-			result = TM_Updated;
-		}
+		result = check_target(us, !needs_toast || oldcopy, crosscheck, tmfd);
+		*lockmode = lock_mode(us);
 		if (result == TM_BeingModified)
 		{
 			if (!wait && !us->rc.retry)
@@ -836,17 +486,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		if (result != TM_Ok)
 			break;
 
-		/*
-		 * Our own FOR UPDATE goes on to exclude FOR KEY SHARE; on a version
-		 * of our own the lock of another subtransaction is kept as a lock.
-		 */
-		if ((us->rc.own_lock && us->rc.own_mode == LockTupleExclusive &&
-			 (us->rc.status != XID_CURRENT ||
-			  (!us->rc.lockers.multi &&
-			   TransactionIdEquals(us->rc.lockers.xid,
-								   GetCurrentTransactionIdIfAny())))) ||
-			(us->rc.status == XID_CURRENT &&
-			 (us->rc.base.t_infomask & IP_KEYS_UPDATED)))
+		if (excludes_key_share(us))
 			us->key_changed = true;
 
 		if ((needs_toast ||
@@ -854,9 +494,9 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		{
 			oldcopy = copy_current(us);
 			oldcopy_hdr = *oldcopy;
-			if (needs_toast && stores_values(us, slot, oldcopy))
+			if (needs_toast && inplace_update_stores_values(us, slot, oldcopy))
 			{
-				key_changed = keys_differ(us, slot, oldcopy, key_attrs);
+				key_changed = inplace_update_keys_differ(us, slot, oldcopy);
 				if (key_changed && !us->key_changed)
 				{
 					LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
@@ -864,7 +504,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 					oldcopy = NULL;
 					continue;
 				}
-				reserve_row(us, us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive);
+				inplace_update_reserve_row(us, lock_mode(us));
 				reserved = true;
 			}
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
@@ -898,65 +538,23 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 
 		*in_place = !us->index_changed && (!us->verified || us->apart) &&
 			!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
-		if (!*in_place && !find_new_page(us))
+		if (!*in_place && !inplace_update_find_page(us))
 			continue;
 		break;
 	}
 
-	if (result != TM_Ok)
-	{
-		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-		inplace_return_row_page(us->buffer, us->borrowed);
-		if (BufferIsValid(us->vmbuffer))
-			ReleaseBuffer(us->vmbuffer);
-		if (reserved)
-			inplace_toast_delete_replaced(rel, us->newtup, oldcopy,
-										  &us->target.tid, true);
-		inplace_row_wait_done(rel, &queue);
-		if (result == TM_Invisible)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("attempted to update invisible tuple")));
-		bms_free(index_attrs);
-		bms_free(summary_attrs);
-		bms_free(key_attrs);
-		bms_free(id_attrs);
-		return result;
-	}
-
-	{
-		ItemPointerData version;
-
-		TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
-		CheckForSerializableConflictIn(rel, &version, us->blk);
-	}
-
-	prepare_logical(us, id_attrs);
-	if (*in_place)
-		update_in_place(us);
+	if (result == TM_Ok)
+		change_row(us, slot, oldcopy, *in_place);
 	else
-		update_by_move(us);
-	if (us->logical)
-		pfree(us->lc.tuples);
-	finish_slot(us, slot, *in_place);
-
-	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
-		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
-	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-	if (oldcopy)
-		inplace_toast_delete_replaced(rel, oldcopy, us->newtup,
-									  &us->target.tid, false);
-	if (us->searched)
-	{
-		if (BufferIsValid(us->newvm))
-			ReleaseBuffer(us->newvm);
-		if (us->newbuf != us->buffer)
-			ReleaseBuffer(us->newbuf);
-	}
-	inplace_return_row_page(us->buffer, us->borrowed);
-	if (BufferIsValid(us->vmbuffer))
-		ReleaseBuffer(us->vmbuffer);
+		give_up(us, reserved ? oldcopy : NULL);
 	inplace_row_wait_done(rel, &queue);
+	free_attrs(us);
+	if (result == TM_Invisible)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("attempted to update invisible tuple")));
+	if (result != TM_Ok)
+		return result;
 
 	/*
 	 * The server counts a dead row for every update.  One in place leaves
@@ -966,11 +564,6 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	CountUpdate(rel, *in_place, !*in_place && us->newbuf != us->buffer);
 	if (*in_place && !(us->stale && !(us->rc.base.t_infomask & IP_STALE)))
 		pgstat_update_heap_dead_tuples(rel, 1);
-
-	bms_free(index_attrs);
-	bms_free(summary_attrs);
-	bms_free(key_attrs);
-	bms_free(id_attrs);
 	return TM_Ok;
 }
 

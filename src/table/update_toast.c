@@ -1,0 +1,113 @@
+/*-------------------------------------------------------------------------
+ *
+ * update_toast.c
+ *	  Updates that store values in the TOAST table lock their row before.
+ *
+ * Values are stored with the row's page unlocked.  Whether there are any, and how strong a lock
+ * the update takes, is found out from a copy of the old row.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/heaptoast.h"
+#include "table/update.h"
+#include "utils/datum.h"
+#include "utils/rel.h"
+
+/*
+ * Will values be stored in the TOAST table?  Not if the new row is short, and
+ * what it has there is the old one's.
+ */
+bool
+inplace_update_stores_values(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
+{
+	TupleDesc	desc = RelationGetDescr(us->rel);
+	Datum	   *values;
+	bool	   *isnull;
+	bool		stores = false;
+	int			got;
+
+	if (us->newlen > Min(TOAST_TUPLE_THRESHOLD,
+						 RelationGetToastTupleTarget(us->rel, TOAST_TUPLE_TARGET)))
+		return true;
+	values = palloc(desc->natts * sizeof(Datum));
+	isnull = palloc(desc->natts * sizeof(bool));
+	got = inplace_deform_first(desc, old, desc->natts, values, isnull,
+							   CurrentMemoryContext, &us->target.tid);
+	for (int i = 0; i < desc->natts && !stores; i++)
+	{
+		struct varlena *v;
+
+		if (slot->tts_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
+			continue;
+		v = (struct varlena *) DatumGetPointer(slot->tts_values[i]);
+		if (VARATT_IS_EXTERNAL(v))
+			stores = i >= got || isnull[i] || !VARATT_IS_EXTERNAL_ONDISK(v) ||
+				!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])) ||
+				memcmp(v, DatumGetPointer(values[i]), VARSIZE_EXTERNAL(v)) != 0;
+	}
+	pfree(values);
+	pfree(isnull);
+	return stores;
+}
+
+/*
+ * Values that are to go to the TOAST table may differ from those that are there only in
+ * how they are stored; as on heap that counts as a change.
+ */
+bool
+inplace_update_keys_differ(UpdateState *us, TupleTableSlot *slot,
+						   InplaceTupleHeader old)
+{
+	TupleDesc	desc = RelationGetDescr(us->rel);
+	Datum	   *values = palloc(desc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(desc->natts * sizeof(bool));
+	bool		differ = false;
+	int			got;
+	int			x = -1;
+
+	slot_getallattrs(slot);
+	got = inplace_deform_first(desc, old, desc->natts, values, isnull,
+							   CurrentMemoryContext, &us->target.tid);
+	for (; got < desc->natts; got++)
+		values[got] = getmissingattr(desc, got + 1, &isnull[got]);
+
+	while (!differ && (x = bms_next_member(us->key_attrs, x)) >= 0)
+	{
+		int			i = x + FirstLowInvalidHeapAttributeNumber - 1;
+		Form_pg_attribute att;
+
+		if (i < 0)
+			continue;
+		att = TupleDescAttr(desc, i);
+		differ = isnull[i] != slot->tts_isnull[i] ||
+			(!isnull[i] && !datumIsEqual(values[i], slot->tts_values[i],
+										 att->attbyval, att->attlen));
+	}
+	pfree(values);
+	pfree(isnull);
+	return differ;
+}
+
+/*
+ * Lock the row before values are stored for it with its page unlocked, so that they are
+ * not stored in vain: others could keep us from ever coming to an end, and logical decoding
+ * cannot do with values of a change that did not come about.  Our own change is a lock.
+ */
+void
+inplace_update_reserve_row(UpdateState *us, LockTupleMode mode)
+{
+	TransactionId locker;
+	bool		multi;
+	LockTupleMode strongest;
+
+	if (us->rc.status == XID_CURRENT ||
+		(us->rc.own_lock && us->rc.own_mode >= mode))
+		return;
+
+	MultiXactIdSetOldestMember();
+	inplace_compute_lockers(&us->rc, us->xid, mode, &locker, &multi, &strongest);
+	inplace_set_row_lock(us->rel, us->buffer, us->vmbuffer, us->off, &us->rc,
+						 us->xid, locker, multi, strongest);
+}
