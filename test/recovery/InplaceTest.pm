@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
-  contents poll_value undo_floor_reached start_pgbench end_pgbench
+  contents poll_value waits_for_lock undo_floor_reached start_pgbench end_pgbench
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
   heap_beside_inplace same_as_heap);
@@ -196,6 +196,13 @@ sub poll_value
 		}
 		usleep(100_000);
 	}
+}
+
+# A test: one session whose query begins so waits for a lock.
+sub waits_for_lock
+{
+	my ($node, $name, $query) = @_;
+	return ok(defined poll_value($node, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '$query%' AND wait_event_type = 'Lock'", 60), $name);
 }
 
 # Has undo been given back, and its file cut down to what it is with nothing in

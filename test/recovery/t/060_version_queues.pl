@@ -35,8 +35,7 @@ foreach my $am (qw(heap inplace))
 	my $delete = IPC::Run::start(
 		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "DELETE FROM $am WHERE id = 1 RETURNING n" ],
 		'<', \$in, '>', \$out, '2>&1');
-	ok(defined poll_value($node, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'DELETE FROM $am%' AND wait_event_type = 'Lock'", 60),
-		"$am: the delete waits");
+	waits_for_lock($node, "$am: the delete waits", "DELETE FROM $am");
 
 	# (who still means the version that he waits for would be behind him on heap, too)
 	$node->safe_psql('postgres', "UPDATE $am SET n = n + 1 WHERE id = 1");

@@ -24,12 +24,6 @@ $node->safe_psql('postgres', q{
 	INSERT INTO small SELECT g, 0 FROM generate_series(1, 20) g;});
 my $has_decoding = $node->psql('postgres', q{SELECT pg_create_logical_replication_slot('s', 'test_decoding')}) == 0;
 
-sub waits
-{
-	my ($name, $what) = @_;
-	return ok(defined poll_value($node, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '$what%' AND wait_event_type = 'Lock'", 60), $name);
-}
-
 foreach my $am ('heap', 'inplace')
 {
 	foreach my $next ('DELETE FROM small WHERE id = 3', 'UPDATE small SET n = n + 1', q{UPDATE big SET f = 'short'}, 'INSERT INTO small VALUES (50, 1)')
@@ -52,9 +46,9 @@ foreach my $am ('heap', 'inplace')
 		$keeper->query_safe($_) foreach 'BEGIN', "REINDEX INDEX $index";
 		$first->query_safe($_) foreach 'BEGIN', 'INSERT INTO small VALUES (100, 1)';
 		$first->query_until(qr/sent/, "\\echo sent\nUPDATE big SET f = repeat('a', 400000) WHERE id = 1 AND v = 0;\n");
-		waits("$name: the update is about to store its value", 'UPDATE big SET f');
+		waits_for_lock($node, "$name: the update is about to store its value", 'UPDATE big SET f');
 		$second->query_until(qr/sent/, "\\echo sent\nUPDATE big SET v = 1 WHERE id = 1;\n");
-		waits("$name: another update waits for it", 'UPDATE big SET v = 1');
+		waits_for_lock($node, "$name: another update waits for it", 'UPDATE big SET v = 1');
 		foreach my $i (1 .. 3)
 		{
 			$locker->query_safe($_) foreach 'BEGIN', 'SELECT id FROM big WHERE id = 1 FOR KEY SHARE', $i == 2 ? 'ROLLBACK' : 'COMMIT';
@@ -73,7 +67,7 @@ foreach my $am ('heap', 'inplace')
 		$first->query_safe($_) foreach 'BEGIN', 'UPDATE big SET v = 2 WHERE id = 1';
 		$second->query_safe($_) foreach 'BEGIN', 'INSERT INTO small VALUES (101, 1)';
 		$second->query_until(qr/sent/, "\\echo sent\nUPDATE big SET f = repeat('b', 300000) WHERE id = 1 AND v = 1;\n");
-		waits("$name: an update waits", 'UPDATE big SET f');
+		waits_for_lock($node, "$name: an update waits", 'UPDATE big SET f');
 		$first->query_safe('COMMIT');
 		is($second->query_safe('SELECT v FROM big WHERE id = 1'), 2, "$name: and does not find its row any more");
 		$second->query_safe($_) foreach $next =~ s/50/51/r, 'COMMIT';
@@ -99,7 +93,7 @@ foreach my $am ('heap', 'inplace')
 	my ($sharer, $changer) = map { psql_session($node) } 1 .. 2;
 	$sharer->query_safe($_) foreach 'BEGIN', 'SELECT id FROM big FOR KEY SHARE';
 	$changer->query_until(qr/sent/, "\\echo sent\nUPDATE big SET id = 5, f = (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 1000) i);\n");
-	waits("$am: a change of the key waits", 'UPDATE big SET id = 5');
+	waits_for_lock($node, "$am: a change of the key waits", 'UPDATE big SET id = 5');
 	is($sharer->query_safe('UPDATE big SET v = 7 RETURNING id, v'), '1|7', "$am: who has the key locked can change the row");
 	$sharer->query_safe('COMMIT');
 	is($changer->query_safe('SELECT id, v, length(f) FROM big'), '5|7|32000', "$am: then the key changes");

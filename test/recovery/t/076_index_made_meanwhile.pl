@@ -23,24 +23,18 @@ $node->safe_psql('postgres', q{
 
 my ($user, $builder, $holder, $keeper) = map { psql_session($node) } 1 .. 4;
 
-sub waits
-{
-	my ($name, $what) = @_;
-	return ok(defined poll_value($node, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '$what%' AND wait_event_type = 'Lock'", 60), $name);
-}
-
 # a plan that needs nothing of the index, and a relation cache entry that knows nothing yet
 $user->query_safe($_) foreach 'SET plan_cache_mode = force_generic_plan', 'INSERT INTO t VALUES (1, 0, 0) ON CONFLICT (id) DO UPDATE SET a = 0 WHERE false',
 	'PREPARE u AS UPDATE t SET a = a + 1000 WHERE id = $1', 'EXPLAIN EXECUTE u(1)';
 $holder->query_safe($_) foreach 'BEGIN', 'ALTER INDEX ia SET TABLESPACE pg_default';
 $keeper->query_safe($_) foreach 'BEGIN', 'SELECT pg_advisory_xact_lock(42)';
 $user->query_until(qr/sent/, "BEGIN;\n\\echo sent\nEXECUTE u(1);\n");
-waits('the session waits for an index', 'EXECUTE u');
+waits_for_lock($node, 'the session waits for an index', 'EXECUTE u');
 $builder->query_until(qr/sent/, "\\echo sent\nCREATE INDEX CONCURRENTLY ib ON t (b) WHERE slow(id);\n");
-waits('another index is in the catalog, and waits for the session', 'CREATE INDEX');
+waits_for_lock($node, 'another index is in the catalog, and waits for the session', 'CREATE INDEX');
 $holder->query_safe('COMMIT');
 $user->query_safe('COMMIT');
-waits('... and now in its build', 'CREATE INDEX');
+waits_for_lock($node, '... and now in its build', 'CREATE INDEX');
 is($user->query_safe('UPDATE t SET b = 5000 WHERE id = 1 RETURNING b'), '5000', 'meanwhile a row changes');
 $keeper->query_safe('COMMIT');
 $builder->query_safe('SELECT 1');
