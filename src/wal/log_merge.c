@@ -21,7 +21,7 @@
 #include "access/xloginsert.h"
 #include "access/xlogutils.h"
 #include "index/standby_scan.h"
-#include "wal/wal.h"
+#include "wal/redo.h"
 
 /* ---------------- the pages ---------------- */
 

@@ -16,7 +16,7 @@
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "access/xlogutils.h"
-#include "wal/wal.h"
+#include "wal/redo.h"
 
 /* ---------------- the pages ---------------- */
 

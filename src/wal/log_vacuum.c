@@ -30,7 +30,7 @@
 #include "storage/freespace.h"
 #include "storage/standby.h"
 #include "table/table.h"
-#include "wal/wal.h"
+#include "wal/redo.h"
 
 /*
  * Where the bits of a data block are in the visibility map.  This is the

@@ -293,7 +293,6 @@ extern void inplace_log_merge(Buffer right, Buffer left, Buffer parent,
 extern void inplace_log_shift(Buffer right, Buffer left, Buffer parent,
 							  OffsetNumber off, OffsetNumber first,
 							  IndexTuple hikey, const char *entries, Size len);
-extern void inplace_redo_merge(XLogReaderState *record);
 
 /* log_relocate.c */
 
@@ -316,10 +315,8 @@ extern void inplace_page_make_deleted(Page page, BlockNumber to,
 extern void inplace_page_set_downlink(Page page, OffsetNumber off, BlockNumber to);
 extern void inplace_page_set_root(Page page, BlockNumber from, BlockNumber to);
 extern void inplace_log_relocate(const PageMove *move);
-extern void inplace_redo_relocate(XLogReaderState *record);
 
-/* log_vacuum.c: a recovery conflict with snapshots that do not see horizon */
-extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);
+/* log_vacuum.c */
 extern void inplace_log_undo_cut(RelFileLocator locator, BlockNumber start,
 								 BlockNumber end);
 
@@ -353,7 +350,7 @@ extern void inplace_log_prune(Relation rel, Buffer buffer,
 							  TransactionId horizon,
 							  const OffsetNumber *dead, int ndead,
 							  const OffsetNumber *unused, int nunused,
-							  const OffsetNumber *trim /* pairs */, int ntrim);
+							  const OffsetNumber *trim /* pairs */ , int ntrim);
 extern void inplace_log_vacuum(Relation rel, Buffer buffer,
 							   const OffsetNumber *unused, int nunused);
 extern void inplace_log_freeze(Relation rel, Buffer buffer,
@@ -417,9 +414,6 @@ extern Size inplace_wal_build_update(char *dst, UndoInsert *ui, Relation rel,
 									 const InplaceTupleHeaderData *newhdr,
 									 bool conflict, const DeltaEdits *edits,
 									 const char *oldimg, const char *newimg);
-extern void inplace_redo_update_from_page(XLogReaderState *record,
-										  const char *data, Size len,
-										  bool clear_visible);
 
 /* protect.c: inserting records, hints; see there */
 extern Size WalProtectShmemSize(void);
@@ -428,25 +422,6 @@ extern XLogRecPtr inplace_xlog_insert(uint8 info);
 extern bool inplace_pages_protected(void);
 extern void inplace_mark_hint(Buffer buffer);
 extern void inplace_redo_cleanup(void);
-
-/* redo.c: parts of redo that log_update.c shares */
-INPLACE_NORETURN extern void inplace_bad_record(XLogReaderState *record,
-												const char *what);
-extern const char *inplace_wal_get_undo_place(XLogReaderState *record,
-											  const char *p, const char *end,
-											  UndoPlace *place);
-extern void inplace_redo_undo_place(XLogReaderState *record,
-									const UndoPlace *place,
-									const char *rec /* or NULL: none */,
-									Size len);
-extern InplaceTupleHeader inplace_redo_item(XLogReaderState *record, Page page,
-											OffsetNumber off);
-extern void inplace_redo_apply_update(XLogReaderState *record, Page page,
-									  OffsetNumber off,
-									  const InplaceTupleHeaderData *hdr,
-									  const char *delta, Size delta_len);
-extern void inplace_redo_cut_conflict(TransactionId old_xid,
-									  RelFileLocator loc);
 
 /* the undo of a permanent table whose own changes are not logged */
 extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
@@ -458,7 +433,7 @@ extern void inplace_log_bare_delete(Relation rel, Buffer buffer,
 									const LogicalChange *lc);
 extern void inplace_log_delete(Relation rel, Buffer buffer, const char *data,
 							   Size len, bool clear, UndoInsert *ui,
-							   const char *undo /* NULL if compact */,
+							   const char *undo /* NULL if compact */ ,
 							   Size undo_len, const LogicalChange *lc);
 
 /* info is XLOG_IP_RESTORE or XLOG_IP_PUSH */
@@ -477,7 +452,7 @@ extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 /* compact and compact_len, or the header and forward delta, as in the above */
 extern void inplace_log_update(Relation rel, Buffer buffer, const char *data,
 							   Size len, bool clear, UndoInsert *ui,
-							   const char *undo /* NULL if compact */,
+							   const char *undo /* NULL if compact */ ,
 							   Size undo_len, const LogicalChange *lc);
 
 /*
@@ -505,13 +480,6 @@ extern void inplace_page_undo_deletes(Page page, const OffsetNumber *offs,
 
 /* page.c: zero what belongs to no item; for the mask, on a copy of a page */
 extern void inplace_page_blank_gaps(Page page);
-
-/* log_vacuum.c: redo of the records that VACUUM and pruning write */
-extern void inplace_redo_prune(XLogReaderState *record);
-extern void inplace_redo_vacuum(XLogReaderState *record);
-extern void inplace_redo_freeze(XLogReaderState *record);
-extern void inplace_redo_visible(XLogReaderState *record);
-extern void inplace_redo_discard(XLogReaderState *record);
 
 /*
  * Set visibility map bits of a block with our own record (log_heap_visible
