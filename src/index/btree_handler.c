@@ -284,6 +284,15 @@ put_in_line(Relation index, const Datum *values, const bool *isnull, Datum *in_l
 	}
 }
 
+/* those fetched are freed: many rows may be inserted in one memory context */
+static void
+free_in_line(Relation index, const Datum *values, const bool *isnull, const Datum *in_line)
+{
+	for (int i = 0; i < RelationGetDescr(index)->natts; i++)
+		if (!isnull[i] && in_line[i] != values[i])
+			pfree(DatumGetPointer(in_line[i]));
+}
+
 static bool
 inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 					 ItemPointer tid, Relation table,
@@ -295,32 +304,25 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	Oid			relam = index->rd_rel->relam;
 	Datum		in_line[INDEX_MAX_KEYS];
 	bool		result = false;
+	bool		computed;
 
 	InplaceRequirePreload();
-
-	/*
-	 * What deletion may need to know of it, while no page is locked yet; and
-	 * after the TOAST table was looked into, or that could be forgotten again.
-	 */
-	if (inplace_key_is_computed(index))
-	{
-		put_in_line(index, values, isnull, in_line);
-		values = in_line;
-		(void) inplace_index_key(index);
-	}
+	computed = inplace_key_is_computed(index);
 #ifndef USE_ASSERT_CHECKING
-	if (check == UNIQUE_CHECK_NO)
+	if (check == UNIQUE_CHECK_NO && !computed)
 		return nbtree_routine()->aminsert(index, values, isnull, tid, table,
 										  check, index_unchanged, info);
 #endif
 
 	/*
-	 * (What is set below is gone if the index's relation cache entry is read
-	 * anew, as may happen where index_form_tuple() looks into the TOAST
-	 * table.)
+	 * What is set below, and what deletion may need to know of a computed key
+	 * while a page is locked, is gone if the index's relation cache entry is
+	 * read anew, as may happen where index_form_tuple() looks into the TOAST
+	 * table.  So that is done before.
 	 */
-	if (values != in_line)
-		put_in_line(index, values, isnull, in_line);
+	put_in_line(index, values, isnull, in_line);
+	if (computed)
+		(void) inplace_index_key(index);
 	key.index = index;
 	key.values = in_line;
 	key.isnull = isnull;
@@ -340,6 +342,7 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 		inplace_unique_check_key = outer;
 	}
 	PG_END_TRY();
+	free_in_line(index, values, isnull, in_line);
 	return result;
 }
 

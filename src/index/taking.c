@@ -395,7 +395,13 @@ inplace_taking_settle(Relation rel, TakingIndexes *taking,
 					  InplaceTupleHeader old, Size len,
 					  TupleTableSlot *slot, ItemPointer tid)
 {
-	for (int i = 0; i < taking->n; i++)
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
+											  "inplace index keys",
+											  ALLOCSET_SMALL_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(cxt);
+	bool		apart = true;
+
+	for (int i = 0; i < taking->n && apart; i++)
 	{
 		TakingIndex *ti = &taking->index[i];
 		Relation	index;
@@ -409,10 +415,11 @@ inplace_taking_settle(Relation rel, TakingIndexes *taking,
 		else
 			ti->settled = inplace_key_change(rel, index, old, slot, tid);
 		index_close(index, NoLock);
-		if (ti->settled == KEY_CLASH)
-			return false;
+		apart = ti->settled != KEY_CLASH;
 	}
-	return true;
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(cxt);
+	return apart;
 }
 
 /*
@@ -502,14 +509,31 @@ void
 inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 					   ItemPointer tid, TupleTableSlot *slot)
 {
+	MemoryContext outer = CurrentMemoryContext;
+
 	for (int i = 0; i < taking->n; i++)
 	{
+		const TakingIndex *ti = &taking->index[i];
+		MemoryContext cxt = NULL;
 		Relation	index;
 
-		if (!taking->index[i].changed)
+		if (!ti->changed)
 			continue;
-		index = index_open(taking->index[i].indexid, RowExclusiveLock);
-		insert_entry(rel, index, taking->index[i].absent, tid, slot);
+
+		/* a key that is computed takes memory; others are in the slot */
+		if (ti->computed)
+		{
+			cxt = AllocSetContextCreate(outer, "inplace index keys",
+										ALLOCSET_SMALL_SIZES);
+			MemoryContextSwitchTo(cxt);
+		}
+		index = index_open(ti->indexid, RowExclusiveLock);
+		insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);
+		if (cxt)
+		{
+			MemoryContextSwitchTo(outer);
+			MemoryContextDelete(cxt);
+		}
 	}
 }

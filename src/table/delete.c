@@ -409,6 +409,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 
 	if (gone && (gone->t_natts & IP_HASEXTERNAL))
 		inplace_toast_delete(rel, gone, &target.tid, false);
+	if (gone)
+		pfree(gone);
 	if (logical)
 		pfree(lc.tuples);
 	bms_free(id_attrs);

@@ -257,7 +257,10 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 	if (!succeeded)
 	{
 		if (gone)
+		{
 			inplace_toast_delete(rel, gone, &slot->tts_tid, true);
+			pfree(gone);
+		}
 		pgstat_count_heap_delete(rel);
 	}
 }

@@ -66,6 +66,13 @@ tts_inplace_init(TupleTableSlot *slot)
 	/* (the slot comes zeroed) */
 }
 
+void
+inplace_slot_free_heap_tuple(InplaceTupleTableSlot *is)
+{
+	heap_freetuple(is->heap_tuple);
+	is->heap_tuple = NULL;
+}
+
 static void
 tts_inplace_release(TupleTableSlot *slot)
 {
@@ -77,6 +84,8 @@ tts_inplace_release(TupleTableSlot *slot)
 		pfree(is->spare);
 	if (is->deform_cxt)
 		MemoryContextDelete(is->deform_cxt);
+	if (is->heap_tuple)
+		inplace_slot_free_heap_tuple(is);
 	is->buf = NULL;
 	is->spare = NULL;
 	is->deform_cxt = NULL;
@@ -356,16 +365,11 @@ tts_inplace_copyslot(TupleTableSlot *dst, TupleTableSlot *src)
  * A heap tuple carries the version information along, for whole-row values
  * and triggers look at it there.
  */
-static HeapTuple
-tts_inplace_copy_heap_tuple(TupleTableSlot *slot)
+static void
+set_heap_header(TupleTableSlot *slot, HeapTuple tuple)
 {
 	InplaceTupleTableSlot *is = ISLOT(slot);
-	HeapTuple	tuple;
 
-	Assert(!TTS_EMPTY(slot));
-	slot_getallattrs(slot);
-	tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values,
-							slot->tts_isnull);
 	if (ItemPointerIsValid(&slot->tts_tid))
 		TidClean(&tuple->t_self, &slot->tts_tid);
 	tuple->t_data->t_ctid = tuple->t_self;
@@ -379,7 +383,41 @@ tts_inplace_copy_heap_tuple(TupleTableSlot *slot)
 		if (!TransactionIdIsValid(is->xmax))
 			tuple->t_data->t_infomask |= HEAP_XMAX_INVALID;
 	}
+}
+
+static HeapTuple
+tts_inplace_copy_heap_tuple(TupleTableSlot *slot)
+{
+	HeapTuple	tuple;
+
+	Assert(!TTS_EMPTY(slot));
+	slot_getallattrs(slot);
+	tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values,
+							slot->tts_isnull);
+	set_heap_header(slot, tuple);
 	return tuple;
+}
+
+/*
+ * One that is the slot's own, until it gets another row: the server does not free
+ * the copy that it would make for a trigger.
+ */
+static HeapTuple
+tts_inplace_get_heap_tuple(TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (is->heap_tuple == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(slot->tts_mcxt);
+
+		is->heap_tuple = tts_inplace_copy_heap_tuple(slot);
+		MemoryContextSwitchTo(old);
+	}
+	else
+		/* where the row is, and who put it there, may have been found out since */
+		set_heap_header(slot, is->heap_tuple);
+	return is->heap_tuple;
 }
 
 #if PG_VERSION_NUM >= 180000
@@ -438,7 +476,7 @@ const TupleTableSlotOps TTSOpsInplace = {
 #endif
 	.materialize = tts_inplace_materialize,
 	.copyslot = tts_inplace_copyslot,
-	.get_heap_tuple = NULL,
+	.get_heap_tuple = tts_inplace_get_heap_tuple,
 	.get_minimal_tuple = NULL,
 	.copy_heap_tuple = tts_inplace_copy_heap_tuple,
 	.copy_minimal_tuple = tts_inplace_copy_minimal_tuple

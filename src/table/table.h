@@ -41,6 +41,7 @@ typedef struct InplaceTupleTableSlot
 	uint8		tag;
 	MemoryContext deform_cxt;	/* trimmed values, reset by clear; made when
 								 * first needed */
+	HeapTuple	heap_tuple;		/* the row as one, in tts_mcxt, or NULL */
 	TupleDesc	compared_desc;	/* another descriptor, or NULL: */
 	bool		compared_same;	/* are its rows like the slot's? */
 } InplaceTupleTableSlot;
@@ -61,12 +62,16 @@ typedef struct RowVersionInfo
 	uint8		tag;
 } RowVersionInfo;
 
+extern void inplace_slot_free_heap_tuple(InplaceTupleTableSlot *is);
+
 /* make the slot forget its row, before another is put in */
 static inline void
 InplaceSlotReset(InplaceTupleTableSlot *is)
 {
 	if (is->deform_cxt && is->tuple && (is->tuple->t_natts & IP_HASTRIMMED))
 		MemoryContextReset(is->deform_cxt);
+	if (unlikely(is->heap_tuple != NULL))
+		inplace_slot_free_heap_tuple(is);
 	is->tuple = NULL;
 	is->off = 0;
 	is->has_sysattrs = false;

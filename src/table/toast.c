@@ -137,62 +137,76 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 	return result;
 }
 
+/* a row's columns, for functions in this file; those it does not have are null */
+static void
+stored_values(TupleDesc desc, InplaceTupleHeader tup, const ItemPointerData *tid,
+			  Datum **values, bool **isnull)
+{
+	int			got;
+
+	*values = palloc(desc->natts * sizeof(Datum));
+	*isnull = palloc(desc->natts * sizeof(bool));
+	got = inplace_deform_first(desc, tup, desc->natts, *values, *isnull,
+							   CurrentMemoryContext, tid);
+	for (; got < desc->natts; got++)
+		(*isnull)[got] = true;
+}
+
 void
 inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 							  InplaceTupleHeader kept,
 							  const ItemPointerData *tid, bool unused)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
-	int			natts = desc->natts;
-	Datum	   *values[2];
-	bool	   *isnull[2];
-	InplaceTupleHeader tups[2] = {gone, kept};
+	MemoryContext cxt;
+	MemoryContext outer;
+	Datum	   *old_values;
+	bool	   *old_isnull;
+	Datum	   *values;
+	bool	   *isnull;
 
 	if (!(gone->t_natts & IP_HASEXTERNAL))
 		return;
 
-	for (int t = 0; t < 2; t++)
-	{
-		int			got;
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
+								ALLOCSET_SMALL_SIZES);
+	outer = MemoryContextSwitchTo(cxt);
+	stored_values(desc, gone, tid, &old_values, &old_isnull);
+	stored_values(desc, kept, tid, &values, &isnull);
 
-		values[t] = palloc(natts * sizeof(Datum));
-		isnull[t] = palloc(natts * sizeof(bool));
-		got = inplace_deform_first(desc, tups[t], natts, values[t], isnull[t],
-								   CurrentMemoryContext, tid);
-		for (; got < natts; got++)
-			isnull[t][got] = true;
-	}
-
-	for (int i = 0; i < natts; i++)
+	for (int i = 0; i < desc->natts; i++)
 	{
 		struct varlena *v;
 
-		if (isnull[0][i] || TupleDescAttr(desc, i)->attlen != -1)
+		if (old_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
 			continue;
-		v = (struct varlena *) DatumGetPointer(values[0][i]);
+		v = (struct varlena *) DatumGetPointer(old_values[i]);
 		if (!VARATT_IS_EXTERNAL_ONDISK(v))
 			continue;
-		if (!isnull[1][i] &&
-			VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[1][i])) &&
-			memcmp(v, DatumGetPointer(values[1][i]), VARSIZE_EXTERNAL(v)) == 0)
+		if (!isnull[i] &&
+			VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])) &&
+			memcmp(v, DatumGetPointer(values[i]), VARSIZE_EXTERNAL(v)) == 0)
 			continue;
-		toast_delete_datum(rel, values[0][i], unused);
+		toast_delete_datum(rel, old_values[i], unused);
 	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(cxt);
 }
 
 void
 inplace_toast_delete(Relation rel, InplaceTupleHeader old,
 					 const ItemPointerData *tid, bool is_speculative)
 {
-	TupleDesc	desc = RelationGetDescr(rel);
-	int			natts = desc->natts;
-	Datum	   *values = palloc(natts * sizeof(Datum));
-	bool	   *isnull = palloc(natts * sizeof(bool));
-	int			got;
+	MemoryContext cxt;
+	MemoryContext outer;
+	Datum	   *values;
+	bool	   *isnull;
 
-	got = inplace_deform_first(desc, old, natts, values, isnull,
-							   CurrentMemoryContext, tid);
-	for (; got < natts; got++)
-		isnull[got] = true;
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
+								ALLOCSET_SMALL_SIZES);
+	outer = MemoryContextSwitchTo(cxt);
+	stored_values(RelationGetDescr(rel), old, tid, &values, &isnull);
 	toast_delete_external(rel, values, isnull, is_speculative);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(cxt);
 }

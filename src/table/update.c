@@ -547,6 +547,8 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		change_row(us, slot, oldcopy, *in_place);
 	else
 		give_up(us, reserved ? oldcopy : NULL);
+	if (oldcopy)
+		pfree(oldcopy);
 	inplace_row_wait_done(rel, &queue);
 	free_attrs(us);
 	if (result == TM_Invisible)

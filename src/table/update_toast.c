@@ -13,7 +13,33 @@
 #include "access/heaptoast.h"
 #include "table/update.h"
 #include "utils/datum.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
+
+/* the columns of the old row, in a context of their own */
+typedef struct OldValues
+{
+	MemoryContext cxt;
+	Datum	   *values;
+	bool	   *isnull;
+	int			got;			/* so many; the rest it does not have */
+} OldValues;
+
+static void
+get_old_values(OldValues *ov, UpdateState *us, InplaceTupleHeader old)
+{
+	TupleDesc	desc = RelationGetDescr(us->rel);
+	MemoryContext outer;
+
+	ov->cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace old values",
+									ALLOCSET_SMALL_SIZES);
+	outer = MemoryContextSwitchTo(ov->cxt);
+	ov->values = palloc(desc->natts * sizeof(Datum));
+	ov->isnull = palloc(desc->natts * sizeof(bool));
+	ov->got = inplace_deform_first(desc, old, desc->natts, ov->values, ov->isnull,
+								   ov->cxt, &us->target.tid);
+	MemoryContextSwitchTo(outer);
+}
 
 /*
  * Will values be stored in the TOAST table?  Not if the new row is short, and
@@ -23,18 +49,13 @@ bool
 inplace_update_stores_values(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
 {
 	TupleDesc	desc = RelationGetDescr(us->rel);
-	Datum	   *values;
-	bool	   *isnull;
+	OldValues	ov;
 	bool		stores = false;
-	int			got;
 
 	if (us->newlen > Min(TOAST_TUPLE_THRESHOLD,
 						 RelationGetToastTupleTarget(us->rel, TOAST_TUPLE_TARGET)))
 		return true;
-	values = palloc(desc->natts * sizeof(Datum));
-	isnull = palloc(desc->natts * sizeof(bool));
-	got = inplace_deform_first(desc, old, desc->natts, values, isnull,
-							   CurrentMemoryContext, &us->target.tid);
+	get_old_values(&ov, us, old);
 	for (int i = 0; i < desc->natts && !stores; i++)
 	{
 		struct varlena *v;
@@ -43,12 +64,11 @@ inplace_update_stores_values(UpdateState *us, TupleTableSlot *slot, InplaceTuple
 			continue;
 		v = (struct varlena *) DatumGetPointer(slot->tts_values[i]);
 		if (VARATT_IS_EXTERNAL(v))
-			stores = i >= got || isnull[i] || !VARATT_IS_EXTERNAL_ONDISK(v) ||
-				!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])) ||
-				memcmp(v, DatumGetPointer(values[i]), VARSIZE_EXTERNAL(v)) != 0;
+			stores = i >= ov.got || ov.isnull[i] || !VARATT_IS_EXTERNAL_ONDISK(v) ||
+				!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(ov.values[i])) ||
+				memcmp(v, DatumGetPointer(ov.values[i]), VARSIZE_EXTERNAL(v)) != 0;
 	}
-	pfree(values);
-	pfree(isnull);
+	MemoryContextDelete(ov.cxt);
 	return stores;
 }
 
@@ -61,17 +81,14 @@ inplace_update_keys_differ(UpdateState *us, TupleTableSlot *slot,
 						   InplaceTupleHeader old)
 {
 	TupleDesc	desc = RelationGetDescr(us->rel);
-	Datum	   *values = palloc(desc->natts * sizeof(Datum));
-	bool	   *isnull = palloc(desc->natts * sizeof(bool));
+	OldValues	ov;
 	bool		differ = false;
-	int			got;
 	int			x = -1;
 
 	slot_getallattrs(slot);
-	got = inplace_deform_first(desc, old, desc->natts, values, isnull,
-							   CurrentMemoryContext, &us->target.tid);
-	for (; got < desc->natts; got++)
-		values[got] = getmissingattr(desc, got + 1, &isnull[got]);
+	get_old_values(&ov, us, old);
+	for (int i = ov.got; i < desc->natts; i++)
+		ov.values[i] = getmissingattr(desc, i + 1, &ov.isnull[i]);
 
 	while (!differ && (x = bms_next_member(us->key_attrs, x)) >= 0)
 	{
@@ -81,12 +98,11 @@ inplace_update_keys_differ(UpdateState *us, TupleTableSlot *slot,
 		if (i < 0)
 			continue;
 		att = TupleDescAttr(desc, i);
-		differ = isnull[i] != slot->tts_isnull[i] ||
-			(!isnull[i] && !datumIsEqual(values[i], slot->tts_values[i],
-										 att->attbyval, att->attlen));
+		differ = ov.isnull[i] != slot->tts_isnull[i] ||
+			(!ov.isnull[i] && !datumIsEqual(ov.values[i], slot->tts_values[i],
+											att->attbyval, att->attlen));
 	}
-	pfree(values);
-	pfree(isnull);
+	MemoryContextDelete(ov.cxt);
 	return differ;
 }
 

@@ -57,7 +57,6 @@
 
 /* after an extent could not be scanned because of an error */
 #define ERROR_RETRY_MS			60000
-#define MAX_BROKEN				16
 
 /* what one tick of a space works with */
 typedef struct DiscardState
@@ -96,8 +95,9 @@ typedef struct BrokenExtent
 } BrokenExtent;
 
 static uint32 next_to_restore[UNDO_SHARED_KINDS];
-static BrokenExtent broken[MAX_BROKEN];
+static BrokenExtent *broken = NULL;
 static int	nbroken = 0;
+static int	broken_size = 0;
 
 /* ---------------- what became of a transaction ---------------- */
 
@@ -537,9 +537,28 @@ ExtentIsBroken(UndoKind kind, uint32 n)
 	return false;
 }
 
+static void
+NoteBroken(UndoKind kind, uint32 n)
+{
+	if (nbroken == broken_size)
+	{
+		int			size = Max(16, broken_size * 2);
+
+		broken = broken == NULL ?
+			MemoryContextAlloc(TopMemoryContext, size * sizeof(BrokenExtent)) :
+			repalloc(broken, size * sizeof(BrokenExtent));
+		broken_size = size;
+	}
+	broken[nbroken].kind = kind;
+	broken[nbroken].number = n;
+	broken[nbroken].retry =
+		TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
+	nbroken++;
+}
+
 /*
- * Scan an extent; after an error it is left alone for a while.  (With too many
- * of them the worker gives up, and another one begins anew.)
+ * Scan an extent; after an error it is left alone for a while, however many of
+ * them there are: others have to be given back all the same.
  */
 static bool
 ExtentScanCatch(DiscardState *ds, uint32 n)
@@ -547,18 +566,9 @@ ExtentScanCatch(DiscardState *ds, uint32 n)
 	bool		failed;
 	bool		ok;
 
-	if (nbroken >= MAX_BROKEN)
-		return ExtentScan(ds, n);
-
 	ok = TickTry(ds, ExtentScan, n, &failed);
 	if (failed)
-	{
-		broken[nbroken].kind = ds->kind;
-		broken[nbroken].number = n;
-		broken[nbroken].retry =
-			TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
-		nbroken++;
-	}
+		NoteBroken(ds->kind, n);
 	return ok;
 }
 

@@ -614,6 +614,11 @@ WorkerSetup(Oid dboid)
 	WorkerSetOption("idle_in_transaction_session_timeout", "0");
 	WorkerSetOption("default_transaction_isolation", "read committed");
 	WorkerSetOption("default_transaction_read_only", "off");
+	if (GetConfigOption("transaction_timeout", true, false) != NULL)
+		WorkerSetOption("transaction_timeout", "0");
+
+	/* as autovacuum: only somebody who watches it may have that */
+	SetConfigOption("zero_damaged_pages", "false", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 static void

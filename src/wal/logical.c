@@ -22,8 +22,29 @@
 #include "access/toast_internals.h"
 #include "catalog/pg_type.h"
 #include "table/table.h"
+#include "utils/memutils.h"
 #include "utils/relcache.h"
 #include "wal/wal.h"
+
+/*
+ * Values are put together in a context of their own: a statement may change many
+ * rows in one context.
+ */
+static MemoryContext
+enter_scratch(void)
+{
+	return MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext,
+													   "inplace logical row",
+													   ALLOCSET_SMALL_SIZES));
+}
+
+static void
+leave_scratch(MemoryContext outer)
+{
+	MemoryContext scratch = MemoryContextSwitchTo(outer);
+
+	MemoryContextDelete(scratch);
+}
 
 /*
  * All attributes of a row, those that it does not have from the catalog.  tid is
@@ -83,18 +104,15 @@ void
 inplace_logical_append_new(StringInfo buf, Relation rel, InplaceTupleHeader tup)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
+	MemoryContext outer = enter_scratch();
 	Datum	   *values = palloc(desc->natts * sizeof(Datum));
 	bool	   *isnull = palloc(desc->natts * sizeof(bool));
-	HeapTuple	htup;
 
 	deform_row(desc, tup, NULL, values, isnull);
 	if (heap_compute_data_size(desc, values, isnull) > TOAST_TUPLE_THRESHOLD)
 		compress_blanks(desc, values, isnull);
-	htup = heap_form_tuple(desc, values, isnull);
-	append_heap_tuple(buf, htup);
-	heap_freetuple(htup);
-	pfree(values);
-	pfree(isnull);
+	append_heap_tuple(buf, heap_form_tuple(desc, values, isnull));
+	leave_scratch(outer);
 }
 
 /*
@@ -108,6 +126,7 @@ append_old(StringInfo buf, Relation rel, InplaceTupleHeader tup,
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	bool		full = rel->rd_rel->relreplident == REPLICA_IDENTITY_FULL;
+	MemoryContext outer;
 	Datum	   *values;
 	bool	   *isnull;
 	HeapTuple	htup;
@@ -116,6 +135,7 @@ append_old(StringInfo buf, Relation rel, InplaceTupleHeader tup,
 		(!full && bms_is_empty(key)))
 		return 0;
 
+	outer = enter_scratch();
 	values = palloc(desc->natts * sizeof(Datum));
 	isnull = palloc(desc->natts * sizeof(bool));
 	deform_row(desc, tup, tid, values, isnull);
@@ -129,23 +149,15 @@ append_old(StringInfo buf, Relation rel, InplaceTupleHeader tup,
 	}
 	if (!full && !key_required)
 	{
-		pfree(values);
-		pfree(isnull);
+		leave_scratch(outer);
 		return 0;
 	}
 
 	htup = heap_form_tuple(desc, values, isnull);
 	if (HeapTupleHasExternal(htup))
-	{
-		HeapTuple	flat = toast_flatten_tuple(htup, desc);
-
-		heap_freetuple(htup);
-		htup = flat;
-	}
+		htup = toast_flatten_tuple(htup, desc);
 	append_heap_tuple(buf, htup);
-	heap_freetuple(htup);
-	pfree(values);
-	pfree(isnull);
+	leave_scratch(outer);
 	return full ? XLIP_LOGICAL_OLD : XLIP_LOGICAL_KEY;
 }
 
