@@ -193,4 +193,4 @@ CREATE FUNCTION inplace.row_tid(tid) RETURNS tid
 AS 'MODULE_PATHNAME', 'inplace_row_tid'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION inplace.row_tid(tid) IS
-'the TID without the version tag that TIDs of locked and updated rows carry inside the executor; the planner puts it around ctid in RETURNING and SELECT ... FOR of inplace tables';
+'the TID without the version tag that TIDs of locked and updated rows carry inside the executor; the planner puts it around ctid in RETURNING, and in the WITH CHECK OPTION of views, of inplace tables';

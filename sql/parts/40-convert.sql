@@ -150,7 +150,9 @@ COMMENT ON FUNCTION inplace.convertible_members(regclass) IS
 
 -- The indexes of a table, and of all below it, that can get the method, whole
 -- trees of partitioned indexes or none of a tree.  (As C sees it in
--- set_index_method; up to PostgreSQL 17 unique ones cannot.)
+-- set_index_method; up to PostgreSQL 17 unique ones cannot.)  Operator classes
+-- have a namesake of the other method for the same type; one of btree gets it
+-- if the name is not taken.
 CREATE FUNCTION inplace.convertible_indexes(
     rel regclass,
     method name,
@@ -167,7 +169,15 @@ WITH indexes AS (
            AND NOT EXISTS (SELECT FROM pg_constraint k
                            WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
            AND (NOT i.indisunique OR method = 'btree'
-                OR current_setting('server_version_num')::integer >= 180000) AS can
+                OR current_setting('server_version_num')::integer >= 180000)
+           AND NOT EXISTS (SELECT
+                           FROM unnest(i.indclass::oid[]) k (oid)
+                                JOIN pg_opclass has ON has.oid = k.oid
+                                LEFT JOIN (pg_opclass gets JOIN pg_am m ON m.oid = gets.opcmethod
+                                                                           AND m.amname = method)
+                                ON gets.opcname = has.opcname AND gets.opcnamespace = has.opcnamespace
+                           WHERE gets.opcintype IS DISTINCT FROM has.opcintype
+                             AND (method = 'btree' OR gets.oid IS NOT NULL)) AS can
     FROM inplace.convertible_members(rel) t
          JOIN pg_index i ON i.indrelid = t.relid
          JOIN pg_class c ON c.oid = i.indexrelid

@@ -61,11 +61,11 @@ COMMENT ON COLUMN inplace.stat_freeze.schemaname IS
 COMMENT ON COLUMN inplace.stat_freeze.relname IS
 'name of the table';
 COMMENT ON COLUMN inplace.stat_freeze.all_visible_sets IS
-'times that VACUUM set a page all-visible';
+'times that VACUUM, or COPY FREEZE, set a page all-visible';
 COMMENT ON COLUMN inplace.stat_freeze.all_visible_unsets IS
 'times that a change took that back';
 COMMENT ON COLUMN inplace.stat_freeze.all_frozen_sets IS
-'times that VACUUM set a page all-frozen';
+'times that VACUUM, or COPY FREEZE, set a page all-frozen';
 COMMENT ON COLUMN inplace.stat_freeze.all_frozen_unsets IS
 'times that a change, or a row lock, took that back';
 COMMENT ON COLUMN inplace.stat_freeze.early_unsets IS

@@ -202,6 +202,7 @@ extern TransactionId inplace_sweep_horizon;
 extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 									   TransactionId horizon,
 									   StaleRows *rows, Size *freed);
+extern bool inplace_leaves_in_circle(Relation index, BlockNumber visited);
 
 /* older_keys.c */
 extern Size OlderKeysShmemSize(void);

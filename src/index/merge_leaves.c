@@ -292,6 +292,7 @@ merge_along(MergeState *ms)
 {
 	Window		w = {0};
 	BlockNumber next;
+	BlockNumber visited = 0;
 
 	note_leaf(ms, BtLeftmostLeaf(ms->index), &w.notes[w.n++]);
 	next = w.notes[0].next;
@@ -301,6 +302,16 @@ merge_along(MergeState *ms)
 		LeafNote   *last;
 
 		VacuumDelayPoint();
+		if (inplace_leaves_in_circle(ms->index, ++visited))
+		{
+			/* VACUUM has done what it has to */
+			ereport(LOG,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("right links of index \"%s\" lead in a circle, by way of block %u",
+							RelationGetRelationName(ms->index), next),
+					 errhint("Please REINDEX it.")));
+			break;
+		}
 		if (w.n == (ms->pack ? PACK_PAGES : 2))
 			forget_notes(&w, w.n - 1);
 		last = &w.notes[w.n++];

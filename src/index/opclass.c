@@ -416,19 +416,52 @@ inplace_depend_on_originals(Oid indexid, const oidvector *opclasses)
 	free_object_addresses(addrs);
 }
 
+/*
+ * The server knows by their OIDs the classes that compare bytes, and so cannot do with
+ * collations for which different strings may be equal.  It does not know ours.
+ */
+static void
+refuse_bytes_of_nondeterministic(Oid opclass, Oid collation)
+{
+	Oid			original;
+	HeapTuple	tuple;
+
+	if (!OidIsValid(collation) || get_collation_isdeterministic(collation))
+		return;
+	original = inplace_original_of_opclass(opclass);
+	if (original != TEXT_BTREE_PATTERN_OPS_OID &&
+		original != VARCHAR_BTREE_PATTERN_OPS_OID &&
+		original != BPCHAR_BTREE_PATTERN_OPS_OID)
+		return;
+	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(original));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator class %u", original);
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+					NameStr(((Form_pg_opclass) GETSTRUCT(tuple))->opcname))));
+}
+
 static void
 relation_created(Oid relid)
 {
 	HeapTuple	tuple = copy_current_row(IndexRelationId, IndexRelidIndexId,
 										 Anum_pg_index_indexrelid, relid);
 	bool		isnull;
-	Datum		opclasses;
+	oidvector  *opclasses;
+	oidvector  *collations;
 
 	if (!HeapTupleIsValid(tuple))
 		return;
-	opclasses = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass, &isnull);
+	opclasses = (oidvector *)
+		DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indclass, &isnull));
 	Assert(!isnull);
-	inplace_depend_on_originals(relid, (oidvector *) DatumGetPointer(opclasses));
+	collations = (oidvector *)
+		DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indcollation, &isnull));
+	Assert(!isnull);
+	for (int i = 0; i < opclasses->dim1; i++)
+		refuse_bytes_of_nondeterministic(opclasses->values[i], collations->values[i]);
+	inplace_depend_on_originals(relid, opclasses);
 	heap_freetuple(tuple);
 }
 

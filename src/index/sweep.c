@@ -39,6 +39,9 @@
 #include "utils/memutils.h"
 #include "vacuum/vacuum.h"
 
+/* how often it is looked whether there are more leaves than pages */
+#define CIRCLE_CHECK_PAGES	1024
+
 TransactionId inplace_sweep_horizon = InvalidTransactionId;
 
 typedef struct SweepState
@@ -233,13 +236,30 @@ count_page(SweepState *ss, Page page)
 	return more;
 }
 
+/*
+ * Who goes along the leaves of a damaged index may be led back.  Only this VACUUM
+ * frees pages for others, so nobody meets more leaves than the file has pages.
+ */
+bool
+inplace_leaves_in_circle(Relation index, BlockNumber visited)
+{
+	return visited % CIRCLE_CHECK_PAGES == 0 &&
+		visited > RelationGetNumberOfBlocks(index);
+}
+
 /* unlocks the page, and returns the next one, share-locked, if there is one */
 static Buffer
-next_leaf(Relation index, Buffer buffer)
+next_leaf(Relation index, Buffer buffer, BlockNumber *visited)
 {
 	BlockNumber next = BTPageGetOpaque(BufferGetPage(buffer))->btpo_next;
 
 	_bt_relbuf(index, buffer);
+	if (inplace_leaves_in_circle(index, ++*visited))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("right links of index \"%s\" lead in a circle, by way of block %u",
+						RelationGetRelationName(index), next),
+				 errhint("Please REINDEX it.")));
 	if (next == P_NONE)
 		return InvalidBuffer;
 	VacuumDelayPoint();
@@ -250,9 +270,10 @@ static bool
 count_entries(SweepState *ss)
 {
 	bool		more = false;
+	BlockNumber visited = 0;
 
 	for (Buffer buffer = BtLeftmostLeaf(ss->index); BufferIsValid(buffer);
-		 buffer = next_leaf(ss->index, buffer))
+		 buffer = next_leaf(ss->index, buffer, &visited))
 		more |= count_page(ss, BufferGetPage(buffer));
 	return more;
 }
@@ -275,6 +296,7 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 					StaleRows *rows, Size *freed)
 {
 	SweepState	ss = {0};
+	BlockNumber visited = 0;
 
 	(void) inplace_index_key(index);	/* while no page is locked */
 	ss.table = table;
@@ -298,7 +320,7 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 	inplace_sweep_horizon = horizon;
 
 	for (Buffer buffer = BtLeftmostLeaf(index); BufferIsValid(buffer);
-		 buffer = next_leaf(index, buffer))
+		 buffer = next_leaf(index, buffer, &visited))
 		sweep_page(&ss, buffer);
 
 	MemoryContextDelete(ss.page_cxt);

@@ -4,10 +4,14 @@
  *	  inplace.check(): is a B-tree (of either method) what it should be?
  *
  * amcheck takes indexes of the method btree only.  So here is, for every page,
- *	 - its line pointers lead to entries, and posting lists are what they say
- * and if that is so of all, then for every leaf page
+ *	 - its line pointers lead to entries with the attributes that they are to have
+ *	   there, whose values end within them, and posting lists are what they say;
+ *	 - its flags and its level agree, its right sibling is of that level and leads
+ *	   back to it, its downlinks lead to pages one level below
+ * (so nbtree's own functions can go through the index, and come to an end) and if that
+ * is so of all, then for every leaf page
  *	 - its entries are in order, TIDs included, and not above its high key;
- *	 - its right sibling leads back to it and begins at its high key;
+ *	 - its right sibling begins at its high key;
  *	 - the tree leads to it: a search for its first and for its last entry
  *	   ends here (so downlinks and the high keys on the way are right).
  *
@@ -15,8 +19,9 @@
  *	  A page is copied under its share lock, and looked at without.  What
  *	  concerns other pages is a finding only if the page's LSN is still the same
  *	  afterwards: a split changes the page itself, and so does the deletion of
- *	  a neighbour.  Where there are no LSNs (unlogged and temporary tables)
- *	  these are left out.
+ *	  a neighbour.  Where there are no LSNs (unlogged and temporary tables) all
+ *	  of the page is compared, and what follows the first pass on other pages is
+ *	  left out.
  *
  * No page is locked while code of an operator class runs.
  *
@@ -69,8 +74,11 @@ page_unchanged(BtreeCheck *bc)
 {
 	PGAlignedBlock now;
 
-	return copy_page(bc, bc->block, now.data) &&
-		PageGetLSN((Page) now.data) == PageGetLSN((Page) bc->page.data);
+	if (!copy_page(bc, bc->block, now.data))
+		return false;
+	if (!RelationNeedsWAL(bc->index))
+		return memcmp(now.data, bc->page.data, BLCKSZ) == 0;
+	return PageGetLSN((Page) now.data) == PageGetLSN((Page) bc->page.data);
 }
 
 static bool
@@ -121,6 +129,89 @@ posting_problem(IndexTuple itup)
 	return NULL;
 }
 
+/* do the values of the first attributes end within the entry? */
+static bool
+values_fit(TupleDesc desc, IndexTuple itup, int natts)
+{
+	bool		posting = BTreeTupleIsPosting(itup);
+	int			begin = IndexInfoFindDataOffset(itup->t_info);
+	int			size = (posting ? (int) BTreeTupleGetPostingOffset(itup) :
+						(int) IndexTupleSize(itup)) - begin;
+	char	   *data = (char *) itup + begin;
+	bits8	   *nulls = IndexTupleHasNulls(itup) ?
+		(bits8 *) ((char *) itup + sizeof(IndexTupleData)) : NULL;
+	int			off = 0;
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (nulls != NULL && att_isnull(i, nulls))
+			continue;
+		if (att->attlen == -1)
+		{
+			if (off >= size)
+				return false;
+			off = att_align_pointer(off, att->attalign, -1, data + off);
+			if (off >= size || VARATT_IS_EXTERNAL(data + off) ||
+				(!VARATT_IS_1B(data + off) && off + VARHDRSZ > size))
+				return false;
+			off += VARSIZE_ANY(data + off);
+		}
+		else
+		{
+			off = att_align_nominal(off, att->attalign);
+			if (att->attlen > 0)
+				off += att->attlen;
+			else
+			{
+				char	   *end = off < size ? memchr(data + off, 0, size - off) : NULL;
+
+				if (end == NULL)
+					return false;
+				off = end + 1 - data;
+			}
+		}
+		if (off > size)
+			return false;
+	}
+	return true;
+}
+
+static const char *
+entry_problem(BtreeCheck *bc, Page page, OffsetNumber off)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	IndexTuple	itup = good_item(page, off);
+	const char *problem = NULL;
+	int			natts;
+
+	if (itup == NULL)
+		return "line pointer does not lead to an entry";
+	if (P_IGNORE(opaque))
+		return NULL;
+	if (P_ISLEAF(opaque) && off >= P_FIRSTDATAKEY(opaque))
+		problem = posting_problem(itup);
+	else if (BTreeTupleIsPosting(itup) ||
+			 (bc->heapkeyspace && !BTreeTupleIsPivot(itup)))
+		problem = "entry of an inner page, or high key, is not marked as one";
+	if (problem != NULL)
+		return problem;
+	natts = BTreeTupleGetNAtts(itup, bc->index);
+	if (natts > IndexRelationGetNumberOfAttributes(bc->index) ||
+		!_bt_check_natts(bc->index, bc->heapkeyspace, page, off))
+		return "entry has a wrong number of attributes";
+
+	/*
+	 * (in indexes as they were made before 12 the first one of an inner page
+	 * has none)
+	 */
+	if (!(!bc->heapkeyspace && !P_ISLEAF(opaque) && off == P_FIRSTDATAKEY(opaque)) &&
+		!values_fit(RelationGetDescr(bc->index), itup, natts))
+		return "entry's values do not fit it";
+	return NULL;
+}
+
 /* an entry's key, with its last TID */
 static BTScanInsert
 last_key(BtreeCheck *bc, IndexTuple itup)
@@ -131,6 +222,10 @@ last_key(BtreeCheck *bc, IndexTuple itup)
 		key->scantid = BTreeTupleGetMaxHeapTID(itup);
 	return key;
 }
+
+#define KNOWN_FLAGS	(BTP_LEAF | BTP_ROOT | BTP_DELETED | BTP_HALF_DEAD | \
+					 BTP_SPLIT_END | BTP_HAS_GARBAGE | BTP_INCOMPLETE_SPLIT | \
+					 BTP_HAS_FULLXID)
 
 /* can everything on the page be looked at? */
 static bool
@@ -147,29 +242,91 @@ page_sound(BtreeCheck *bc)
 	}
 	opaque = BTPageGetOpaque(page);
 	maxoff = PageGetMaxOffsetNumber(page);
+	if (opaque->btpo_flags & ~KNOWN_FLAGS)
+	{
+		finding(bc, InvalidOffsetNumber, "page has flags that there are not");
+		return false;
+	}
 	if (P_ISDELETED(opaque))
 		return true;
-	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	if (P_ISLEAF(opaque) != (opaque->btpo_level == 0))
 	{
-		IndexTuple	itup = good_item(page, off);
-		const char *problem = NULL;
-
-		if (itup == NULL)
-			problem = "line pointer does not lead to an entry";
-		else if (P_ISLEAF(opaque) && off >= P_FIRSTDATAKEY(opaque))
-			problem = posting_problem(itup);
-		if (problem != NULL)
-		{
-			finding(bc, off, problem);
-			return false;
-		}
+		finding(bc, InvalidOffsetNumber, "page's level and flags do not agree");
+		return false;
 	}
 	if (!P_RIGHTMOST(opaque) && maxoff < P_HIKEY)
 	{
 		finding(bc, InvalidOffsetNumber, "page has no high key");
 		return false;
 	}
+	if (!P_ISLEAF(opaque) && maxoff < P_FIRSTDATAKEY(opaque))
+	{
+		finding(bc, InvalidOffsetNumber, "inner page has no entry");
+		return false;
+	}
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		const char *problem = entry_problem(bc, page, off);
+
+		if (problem != NULL)
+		{
+			finding(bc, off, problem);
+			return false;
+		}
+	}
 	return true;
+}
+
+/* what is wrong with a link from our page to that block? */
+static const char *
+link_problem(BtreeCheck *bc, const char *what, BlockNumber block, uint32 level,
+			 bool sibling)
+{
+	Page		other = (Page) bc->right.data;
+	BTPageOpaque opaque;
+
+	if (block == BTREE_METAPAGE || block >= RelationGetNumberOfBlocks(bc->index) ||
+		!copy_page(bc, block, other) || !header_good(other))
+		return psprintf("%s leads to block %u, which is no page of the index",
+						what, block);
+	opaque = BTPageGetOpaque(other);
+	if (sibling && opaque->btpo_prev != bc->block)
+		return psprintf("right sibling %u has left link %u", block, opaque->btpo_prev);
+	/* (a page on its way to be deleted is above a deleted one) */
+	if (!P_IGNORE(opaque) && opaque->btpo_level != level)
+		return psprintf("%s leads to block %u, which is of level %u", what, block,
+						opaque->btpo_level);
+	return NULL;
+}
+
+/*
+ * Do the page's links lead to where nbtree can follow them, so that this comes to an
+ * end?
+ */
+static bool
+links_sound(BtreeCheck *bc)
+{
+	Page		page = (Page) bc->page.data;
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	OffsetNumber off = InvalidOffsetNumber;
+	const char *problem = NULL;
+
+	if (P_IGNORE(opaque))
+		return true;
+	if (!P_RIGHTMOST(opaque))
+		problem = link_problem(bc, "right link", opaque->btpo_next,
+							   opaque->btpo_level, true);
+	if (problem == NULL && !P_ISLEAF(opaque))
+		for (off = P_FIRSTDATAKEY(opaque);
+			 off <= PageGetMaxOffsetNumber(page) && problem == NULL;
+			 off++)
+			problem = link_problem(bc, "downlink",
+								   BTreeTupleGetDownLink(good_item(page, off)),
+								   opaque->btpo_level - 1, false);
+	if (problem == NULL || !page_unchanged(bc))
+		return true;
+	finding(bc, off == InvalidOffsetNumber ? off : OffsetNumberPrev(off), problem);
+	return false;
 }
 
 /* are the entries of a leaf page in order? */
@@ -206,6 +363,7 @@ check_order(BtreeCheck *bc)
 	return true;
 }
 
+/* (that it is one has been found out before, but of this moment's page is another matter) */
 static void
 check_right_sibling(BtreeCheck *bc)
 {
@@ -213,35 +371,23 @@ check_right_sibling(BtreeCheck *bc)
 	Page		right = (Page) bc->right.data;
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	BTPageOpaque ropaque;
-	const char *problem = NULL;
+	const char *problem;
 
 	if (P_RIGHTMOST(opaque))
 		return;
-	if (opaque->btpo_next >= RelationGetNumberOfBlocks(bc->index) ||
-		!copy_page(bc, opaque->btpo_next, bc->right.data) || !header_good(right))
-		problem = psprintf("right link leads to block %u, which is no page of the index",
-						   opaque->btpo_next);
-	else
+	problem = link_problem(bc, "right link", opaque->btpo_next, 0, true);
+	ropaque = BTPageGetOpaque(right);
+	if (problem == NULL && !P_IGNORE(ropaque) &&
+		PageGetMaxOffsetNumber(right) >= P_FIRSTDATAKEY(ropaque) &&
+		entry_problem(bc, right, P_FIRSTDATAKEY(ropaque)) == NULL)
 	{
-		ropaque = BTPageGetOpaque(right);
-		if (ropaque->btpo_prev != bc->block)
-			problem = psprintf("right sibling %u has left link %u",
-							   opaque->btpo_next, ropaque->btpo_prev);
-		else if (!P_IGNORE(ropaque) && P_ISLEAF(ropaque) &&
-				 PageGetMaxOffsetNumber(right) >= P_FIRSTDATAKEY(ropaque))
-		{
-			IndexTuple	itup = good_item(right, P_FIRSTDATAKEY(ropaque));
+		IndexTuple	itup = good_item(right, P_FIRSTDATAKEY(ropaque));
+		BTScanInsert key = _bt_mkscankey(bc->index, itup);
 
-			if (itup != NULL && posting_problem(itup) == NULL)
-			{
-				BTScanInsert key = _bt_mkscankey(bc->index, itup);
-
-				if (_bt_compare(bc->index, key, page, P_HIKEY) < 0)
-					problem = psprintf("right sibling %u begins below the high key",
-									   opaque->btpo_next);
-				pfree(key);
-			}
-		}
+		if (_bt_compare(bc->index, key, page, P_HIKEY) < 0)
+			problem = psprintf("right sibling %u begins below the high key",
+							   opaque->btpo_next);
+		pfree(key);
 	}
 	if (problem != NULL && page_unchanged(bc))
 		finding(bc, InvalidOffsetNumber, problem);
@@ -303,20 +449,15 @@ InsightCheckBtree(Relation table, Relation index, InsightReport report, void *ar
 											  ALLOCSET_DEFAULT_SIZES);
 	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
 	bool		sound = true;
+	bool		allequalimage;
 
 	bc->table = table;
 	bc->index = index;
 	bc->report = report;
 	bc->arg = arg;
 
+	_bt_metaversion(index, &bc->heapkeyspace, &allequalimage);
 	for (int pass = 1; pass <= 2 && sound; pass++)
-	{
-		if (pass == 2)
-		{
-			bool		allequalimage;
-
-			_bt_metaversion(index, &bc->heapkeyspace, &allequalimage);
-		}
 		for (bc->block = BTREE_METAPAGE + 1; bc->block < nblocks; bc->block++)
 		{
 			MemoryContext old = MemoryContextSwitchTo(cxt);
@@ -324,7 +465,7 @@ InsightCheckBtree(Relation table, Relation index, InsightReport report, void *ar
 			CHECK_FOR_INTERRUPTS();
 			if (copy_page(bc, bc->block, bc->page.data))
 			{
-				if (!page_sound(bc))
+				if (!page_sound(bc) || (pass == 1 && !links_sound(bc)))
 					sound = false;
 				else if (pass == 2)
 					check_leaf(bc);
@@ -332,7 +473,6 @@ InsightCheckBtree(Relation table, Relation index, InsightReport report, void *ar
 			MemoryContextSwitchTo(old);
 			MemoryContextReset(cxt);
 		}
-	}
 	MemoryContextDelete(cxt);
 	pfree(bc);
 	return sound;

@@ -34,38 +34,6 @@ undo_needed(InsightWalk *walk, Snapshot snapshot)
 	return false;
 }
 
-static const char *
-check_locker(CheckState *state, InsightWalk *walk)
-{
-	InsightLimits *limits = &state->limits;
-	TransactionId id = walk->locker;
-
-	if (!walk->lock_known)
-		return NULL;
-	if (walk->lock_multi)
-	{
-		if (!MultiXactIdIsValid(id))
-			return "locker is an invalid multixact";
-		if (!MultiXactIdPrecedes(id, limits->next_multi))
-			return psprintf("locking multixact %u is in the future", id);
-		if (MultiXactIdPrecedes(id, limits->relminmxid))
-			return psprintf("locking multixact %u is older than relminmxid %u",
-							id, limits->relminmxid);
-	}
-	else
-	{
-		if (!TransactionIdIsNormal(id))
-			return psprintf("locker %u is not a transaction", id);
-		if (!TransactionIdPrecedes(id, limits->next_xid))
-			return psprintf("locker %u is in the future", id);
-		if (TransactionIdIsNormal(limits->relfrozenxid) &&
-			TransactionIdPrecedes(id, limits->relfrozenxid))
-			return psprintf("locker %u is older than relfrozenxid %u",
-							id, limits->relfrozenxid);
-	}
-	return NULL;
-}
-
 /*
  * The transaction of a row's newest version, and its hints.
  */
@@ -153,7 +121,7 @@ CheckChain(CheckState *state, BlockNumber block, OffsetNumber off,
 		/* the page's own lock, or one that an older version carries */
 		if (walk->locked)
 		{
-			problem = check_locker(state, walk);
+			problem = InsightCheckLocker(walk);
 			if (problem == NULL && UndoPtrIsValid(walk->lock_undo) &&
 				walk->lock_known)
 				problem = check_record(state, &walk->lockrec, walk->lock_undo);

@@ -130,6 +130,13 @@ extern void InsightWalkBegin(InsightWalk *walk, Relation rel,
 extern bool InsightWalkBack(InsightWalk *walk);
 
 /*
+ * Can the lock of the version that the walk is at be somebody's?  NULL if so, else
+ * what is wrong.  And the members of its multixact, none if they are of long ago.
+ */
+extern const char *InsightCheckLocker(const InsightWalk *walk);
+extern int	InsightLockMembers(const InsightWalk *walk, MultiXactMember **members);
+
+/*
  * links.c: call with each version of a walk and the xid that replaced it,
  * then at the end of the chain.  *links is NULL at first.  NULL, or what is
  * wrong.

@@ -91,19 +91,42 @@ member_mode(MultiXactStatus status)
 	return "unknown";
 }
 
-/* the lockers of the version that the walk is at which are still running */
+static void
+refuse_damaged_row(Relation rel, BlockNumber block, OffsetNumber off,
+				   const char *problem)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("row (%u,%u) of relation \"%s\" is damaged: %s",
+					block, off, RelationGetRelationName(rel), problem)));
+}
+
+/*
+ * The lockers of the version that the walk is at which are still running.  (Of ids
+ * that are too old the table's limits may have come to know only after the page was
+ * copied; these are not running.)
+ */
 static void
 find_lockers(const InsightWalk *walk, RowHolders *holders)
 {
+	const char *problem = NULL;
+
+	if (walk->locked && walk->lock_known &&
+		(walk->lock_multi ?
+		 !MultiXactIdPrecedes(walk->locker, walk->limits->next_multi) :
+		 !TransactionIdPrecedes(walk->locker, walk->limits->next_xid)))
+		problem = InsightCheckLocker(walk);
+	if (problem != NULL)
+		refuse_damaged_row(walk->rel, walk->block, walk->off, problem);
+
 	if (!walk->locked || !walk->lock_known)
 		alloc_holders(holders, 1);
 	else if (walk->lock_multi)
 	{
 		MultiXactMember *members;
-		int			n;
+		int			n = InsightLockMembers(walk, &members);
 
-		n = GetMultiXactIdMembers(walk->locker, &members, false, true);
-		alloc_holders(holders, Max(n, 0) + 1);
+		alloc_holders(holders, n + 1);
 		for (int i = 0; i < n; i++)
 			if (TransactionIdIsInProgress(members[i].xid))
 				add_holder(holders, members[i].xid,
@@ -218,10 +241,7 @@ show_page(ReturnSetInfo *rsinfo, Relation rel, InsightLimits *limits,
 		problem = InsightCheckRow(RelationGetDescr(rel), tup,
 								  ItemIdGetLength(lp), &len);
 		if (problem != NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("row (%u,%u) of relation \"%s\" is damaged: %s",
-							block, off, RelationGetRelationName(rel), problem)));
+			refuse_damaged_row(rel, block, off, problem);
 		InsightWalkBegin(walk, rel, limits, block, off, tup, len);
 		show_row(rsinfo, walk);
 	}

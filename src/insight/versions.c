@@ -212,13 +212,7 @@ show_lock(VersionsState *state, const InsightWalk *walk)
 		return;
 
 	if (walk->lock_multi)
-	{
-		nmembers = 0;
-		if (!MultiXactIdPrecedes(walk->locker, state->limits.relminmxid) &&
-			MultiXactIdPrecedes(walk->locker, state->limits.next_multi))
-			nmembers = GetMultiXactIdMembers(walk->locker, &members, false,
-											 true);
-	}
+		nmembers = InsightLockMembers(walk, &members);
 	else
 	{
 		single.xid = walk->locker;

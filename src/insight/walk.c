@@ -600,3 +600,48 @@ InsightCheckToast(Relation toastrel, Datum value, Snapshot snapshot)
 						   ptr.va_valueid, nchunks - next, nchunks);
 	return problem;
 }
+
+const char *
+InsightCheckLocker(const InsightWalk *walk)
+{
+	const InsightLimits *limits = walk->limits;
+	TransactionId id = walk->locker;
+
+	if (!walk->lock_known)
+		return NULL;
+	if (walk->lock_multi)
+	{
+		if (!MultiXactIdIsValid(id))
+			return "locker is an invalid multixact";
+		if (!MultiXactIdPrecedes(id, limits->next_multi))
+			return psprintf("locking multixact %u is in the future", id);
+		if (MultiXactIdPrecedes(id, limits->relminmxid))
+			return psprintf("locking multixact %u is older than relminmxid %u",
+							id, limits->relminmxid);
+	}
+	else
+	{
+		if (!TransactionIdIsNormal(id))
+			return psprintf("locker %u is not a transaction", id);
+		if (!TransactionIdPrecedes(id, limits->next_xid))
+			return psprintf("locker %u is in the future", id);
+		if (TransactionIdIsNormal(limits->relfrozenxid) &&
+			TransactionIdPrecedes(id, limits->relfrozenxid))
+			return psprintf("locker %u is older than relfrozenxid %u",
+							id, limits->relfrozenxid);
+	}
+	return NULL;
+}
+
+/*
+ * Asked as if of an update, for what the server lets go of mere locks is a matter of
+ * what this session may see, and on a standby that is none.
+ */
+int
+InsightLockMembers(const InsightWalk *walk, MultiXactMember **members)
+{
+	if (MultiXactIdPrecedes(walk->locker, walk->limits->relminmxid) ||
+		!MultiXactIdPrecedes(walk->locker, walk->limits->next_multi))
+		return 0;
+	return Max(GetMultiXactIdMembers(walk->locker, members, false, false), 0);
+}

@@ -266,7 +266,22 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 }
 
 /*
- * COPY and friends: as many rows to a page as fit, one WAL record a page.
+ * Whoever sees the table at all sees such rows: the page holds nothing else.
+ */
+static void
+set_visible_frozen(Relation rel, Buffer buffer, Buffer vmbuffer)
+{
+	FreezePage	page = {.age = -1,.has_room = false};
+	uint8		flags = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
+
+	inplace_visibilitymap_set(rel, BufferGetBlockNumber(buffer), buffer, vmbuffer,
+							  InvalidTransactionId, flags);
+	FreezeNoteVisible(rel, flags, &page);
+}
+
+/*
+ * COPY and friends: as many rows to a page as fit, one WAL record a page.  Frozen
+ * rows leave the bits of a page as they are, and set them if it was empty.
  */
 void
 inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
@@ -281,6 +296,7 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 	int			done = 0;
 	Buffer		vmbuffer = InvalidBuffer;
 	bool		logical;
+	bool		frozen = (options & TABLE_INSERT_FROZEN) != 0;
 	StringInfoData rows;		/* for logical decoding */
 	Size	   *starts = NULL;	/* and where each row begins there */
 
@@ -320,9 +336,9 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		Page		page;
 		BlockNumber blk;
 		int			n = 0;
-		bool		clear;
+		bool		clear = false;
 		bool		init_page;
-		FreezeUnset unset;
+		FreezeUnset unset = {0};
 		LogicalChange lc;
 
 		CHECK_FOR_INTERRUPTS();
@@ -336,8 +352,9 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 
 		inplace_rows_put++;
 		START_CRIT_SECTION();
-		clear = FreezeClearVisible(rel, buffer, vmbuffer,
-								   VISIBILITYMAP_VALID_BITS, &unset);
+		if (!frozen || init_page)
+			clear = FreezeClearVisible(rel, buffer, vmbuffer,
+									   VISIBILITYMAP_VALID_BITS, &unset);
 		do
 		{
 			OffsetNumber off;
@@ -366,6 +383,8 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		inplace_log_multi_insert(rel, buffer, offs, n, init_page, clear, scratch,
 								 logical ? &lc : NULL);
 		END_CRIT_SECTION();
+		if (frozen && init_page)
+			set_visible_frozen(rel, buffer, vmbuffer);
 		UnlockReleaseBuffer(buffer);
 		FreezeNoteUnset(rel, &unset, true);
 

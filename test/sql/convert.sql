@@ -297,6 +297,34 @@ CREATE TABLE cv.ranges_1 PARTITION OF cv.ranges FOR VALUES FROM (0) TO (10) USIN
 SELECT inplace.set_index_method('cv.ranges_1', 'btree');
 SELECT inplace.set_index_method('cv.ranges', 'btree');
 
+-- an index with an operator class that the other method lacks stays as it is
+CREATE FUNCTION cv.cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT pg_catalog.btint4cmp($2, $1)';
+CREATE OPERATOR CLASS cv.only_inplace FOR TYPE int USING inplace_btree AS
+	OPERATOR 1 > (int, int), OPERATOR 2 >= (int, int), OPERATOR 3 = (int, int), OPERATOR 4 <= (int, int), OPERATOR 5 < (int, int), FUNCTION 1 cv.cmp(int, int);
+-- (a name that is taken, for another type)
+CREATE FUNCTION cv.cmp(bigint, bigint) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT pg_catalog.btint8cmp($2, $1)';
+CREATE OPERATOR CLASS cv.only_inplace FOR TYPE bigint USING btree AS
+	OPERATOR 1 > (bigint, bigint), OPERATOR 2 >= (bigint, bigint), OPERATOR 3 = (bigint, bigint), OPERATOR 4 <= (bigint, bigint), OPERATOR 5 < (bigint, bigint), FUNCTION 1 cv.cmp(bigint, bigint);
+CREATE TABLE cv.classes (a int, b bigint, c int) USING inplace;
+INSERT INTO cv.classes SELECT i, i % 10, i % 7 FROM generate_series(1, 100) i;
+CREATE INDEX classes_a ON cv.classes USING inplace_btree (a cv.only_inplace);
+CREATE INDEX classes_ca ON cv.classes USING inplace_btree (c, a cv.only_inplace);
+CREATE INDEX classes_b ON cv.classes USING btree (b cv.only_inplace);
+CREATE INDEX classes_c ON cv.classes (c) INCLUDE (a);
+SELECT relid, amname FROM inplace.convertible_indexes('cv.classes', 'btree');
+SELECT relid, amname FROM inplace.convertible_indexes('cv.classes', 'inplace_btree');
+SELECT inplace.set_index_method('cv.classes_a', 'btree');
+SELECT inplace.set_index_method('cv.classes_b', 'inplace_btree');
+SELECT inplace.convert('cv.classes', 'heap');
+SELECT c.relname, a.amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.relname LIKE 'classes%' ORDER BY 1;
+SELECT inplace.convert('cv.classes');
+SELECT c.relname, a.amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.relname LIKE 'classes%' ORDER BY 1;
+SET enable_seqscan = off;
+SELECT a FROM cv.classes WHERE a > 97 ORDER BY a USING >;
+RESET enable_seqscan;
+UPDATE cv.classes SET a = a + 1000, c = c + 1 WHERE a % 10 = 0;
+SELECT * FROM inplace.check('cv.classes');
+
 -- operators in the caller's search path are not called
 CREATE TABLE cv.called (who name);
 CREATE FUNCTION cv.trap(oid, regclass) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN INSERT INTO cv.called VALUES (current_user); RETURN $1 OPERATOR(pg_catalog.=) $2::oid; END $$;

@@ -36,6 +36,7 @@ COPY cp FROM stdin WITH (FREEZE);
 SELECT * FROM cp ORDER BY id;
 COMMIT;
 SELECT * FROM cp ORDER BY id;
+SELECT sum(pages) AS pages, sum(all_visible) AS all_visible, sum(all_frozen) AS all_frozen FROM inplace.visibility_summary('cp');
 UPDATE cp SET t = 'not any more' WHERE id = 1;
 DELETE FROM cp WHERE id = 2;
 SELECT * FROM cp ORDER BY id;

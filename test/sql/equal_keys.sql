@@ -94,4 +94,17 @@ VACUUM (INDEX_CLEANUP on) t;
 VACUUM (INDEX_CLEANUP on) t;
 SELECT * FROM differences();
 SELECT problem FROM inplace.check('t');
+
+-- classes that compare bytes do not go with such collations
+CREATE TABLE pat_h (c text COLLATE ci, v varchar COLLATE ci, b char(5) COLLATE ci, plain text) USING heap;
+CREATE TABLE pat_i (LIKE pat_h) USING inplace;
+CREATE INDEX ON pat_h (c text_pattern_ops);
+CREATE INDEX ON pat_i (c text_pattern_ops);
+CREATE INDEX ON pat_i USING inplace_btree (plain, c text_pattern_ops);
+CREATE INDEX ON pat_h USING inplace_btree (v varchar_pattern_ops);
+CREATE INDEX ON pat_i (b bpchar_pattern_ops) WHERE plain > 'a';
+CREATE UNIQUE INDEX CONCURRENTLY ON pat_i USING inplace_btree ((c || 'x') text_pattern_ops);
+CREATE INDEX pat_plain ON pat_i (plain text_pattern_ops) INCLUDE (c);
+ALTER TABLE pat_i ALTER plain TYPE text COLLATE ci;
+SELECT indexdef FROM pg_indexes WHERE tablename = 'pat_i';
 DROP SCHEMA eq CASCADE;
