@@ -24,7 +24,8 @@ DECLARE
     s text;
 BEGIN
     EXECUTE format('SET LOCAL default_table_access_method = %I', am);
-    CREATE TABLE mem (id int, n int, pad text STORAGE plain, big text STORAGE external, t text, c char(1000));
+    CREATE TABLE mem (id int, n int, pad text, big text, t text, c char(1000));
+    ALTER TABLE mem ALTER pad SET STORAGE plain, ALTER big SET STORAGE external;
     EXECUTE format('CREATE INDEX mem_lower ON mem (lower(t)); CREATE INDEX mem_part ON mem (n) WHERE t LIKE %L', 't%');
     FOREACH s IN ARRAY ARRAY[
         'INSERT INTO mem SELECT last_row(g, $1), g, repeat(''p'', 1000), repeat(''b'', 2500), ''t'' || g, ''c'' FROM generate_series(1, 3000) g',
