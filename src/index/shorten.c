@@ -38,7 +38,8 @@
  *	  downlink: they stay, and the file with them.
  *
  * Lock order, as everywhere in nbtree: left sibling, page, right sibling, parent, meta page;
- * then the free page, which nobody else comes to.
+ * then the free page, which nobody else comes to.  It was free before we had the index to
+ * ourselves, and may meanwhile have become one of the others: those are left out.
  *
  *-------------------------------------------------------------------------
  */
@@ -123,14 +124,30 @@ note_free_pages(Shortening *s, BlockNumber most, BufferAccessStrategy bstrategy)
 	}
 }
 
-/* the next one that still is, locked; InvalidBuffer if there is none */
+/* is the page locked for the move already? */
+static bool
+has_part_in(const PageMove *move, Buffer buffer)
+{
+	return buffer == move->left || buffer == move->from ||
+		buffer == move->right || buffer == move->parent;
+}
+
+/*
+ * The next one that still is, locked; InvalidBuffer if there is none.  What has been used
+ * since may be anything, also a page that we have locked.
+ */
 static Buffer
-take_free_page(Shortening *s)
+take_free_page(Shortening *s, const PageMove *move)
 {
 	while (s->next_free < s->nfree)
 	{
 		Buffer		buffer = ReadBuffer(s->index, s->free[s->next_free++]);
 
+		if (has_part_in(move, buffer))
+		{
+			ReleaseBuffer(buffer);
+			continue;
+		}
 		_bt_lockbuf(s->index, buffer, BT_WRITE);
 		if (is_free(BufferGetPage(buffer)))
 			return buffer;
@@ -260,7 +277,7 @@ move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
 		go_on = false;
 	else
 	{
-		move.to = take_free_page(s);
+		move.to = take_free_page(s, &move);
 		move.safexid = ReadNextFullTransactionId();
 		if (BufferIsValid(move.to))
 			move_change(s, &move);
