@@ -18,12 +18,13 @@
  *	  (undo/squeeze.c; with it none are).
  *
  * So the planner does not hear of such an index of an inplace table, if it is younger
- * than the transaction's snapshot, as if it had indcheckxmin.  How old it is
- * tells pg_class: a new file for the index, by whatever command, is a new
- * row there.  (Other commands make one, too; then the index is not used for a
- * while.)  In READ COMMITTED it is left out only of plans that are made with a snapshot
- * to which its builder is still running (by a STABLE function of an older query), and
- * of those made while the session has an older snapshot, which may use the plan, too.
+ * than a snapshot with which the plan may be run: the active one, or that of a
+ * query that the session has begun and not ended, for a function that this one
+ * calls may come to the same plan.  How old the index is tells pg_class: a new file for
+ * the index, by whatever command, is a new row there.  (Other commands make one, too;
+ * then the index is not used for a while.)  An index of the own transaction is
+ * younger than what REPEATABLE READ sees, for that is older than all of its commands;
+ * in READ COMMITTED it is a matter of which command's snapshot it is.
  *
  * Not so if DROP INDEX of a BRIN index is rolled back: updates by that transaction may
  * have dropped versions.  If the ranges are then summarized anew, a conflict may
@@ -37,13 +38,26 @@
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/pg_am_d.h"
+#include "executor/executor.h"
 #include "index/ddl.h"
+#include "lib/ilist.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+/* in the query's own memory, so it is gone with that, however the query ends */
+typedef struct OpenQuery
+{
+	dlist_node	node;
+	Snapshot	snapshot;		/* registered for as long */
+	MemoryContextCallback callback;
+} OpenQuery;
+
+static dlist_head open_queries = DLIST_STATIC_INIT(open_queries);
+
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 
 /*
  * May the index lack something although it does not say so?
@@ -57,27 +71,48 @@ may_lack_something(const IndexOptInfo *index)
 }
 
 /*
- * TransactionXmin is that of the oldest snapshot the session has.
+ * Does the snapshot see what (xmin) did with its command (cmin), which is known if
+ * (own)?
  */
+static bool
+snapshot_sees(Snapshot snapshot, TransactionId xmin, bool own, CommandId cmin)
+{
+	if (!IsMVCCSnapshot(snapshot))
+		return false;
+	return own ? cmin < snapshot->curcid : !XidInMVCCSnapshot(xmin, snapshot);
+}
+
 static bool
 is_younger_than_snapshot(Oid indexoid)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
-	Snapshot	snapshot;
 	TransactionId xmin;
+	CommandId	cmin = InvalidCommandId;
+	bool		own;
+	dlist_iter	iter;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	xmin = HeapTupleHeaderGetXmin(tuple->t_data);
+	own = TransactionIdIsCurrentTransactionId(xmin);
+	if (own)
+		cmin = HeapTupleHeaderGetCmin(tuple->t_data);
 	ReleaseSysCache(tuple);
+
+	/* (TransactionXmin is that of the oldest snapshot the session has) */
 	if (TransactionIdPrecedes(xmin, TransactionXmin))
 		return false;
-	if (IsolationUsesXactSnapshot() || !ActiveSnapshotSet())
+	if ((own && IsolationUsesXactSnapshot()) || !ActiveSnapshotSet() ||
+		!snapshot_sees(GetActiveSnapshot(), xmin, own, cmin))
 		return true;
-	snapshot = GetActiveSnapshot();
-	return !IsMVCCSnapshot(snapshot) ||
-		TransactionIdPrecedes(TransactionXmin, snapshot->xmin) ||
-		XidInMVCCSnapshot(xmin, snapshot);
+	dlist_foreach(iter, &open_queries)
+	{
+		OpenQuery  *query = dlist_container(OpenQuery, node, iter.cur);
+
+		if (!snapshot_sees(query->snapshot, xmin, own, cmin))
+			return true;
+	}
+	return false;
 }
 
 static bool
@@ -116,9 +151,42 @@ leave_out_young_indexes(PlannerInfo *root, Oid relid, bool inhparent,
 	}
 }
 
+static void
+query_ended(void *arg)
+{
+	dlist_delete(&((OpenQuery *) arg)->node);
+}
+
+static void
+note_open_query(QueryDesc *queryDesc, int eflags)
+{
+	OpenQuery  *query;
+
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+
+	/* what READ COMMITTED is not has a single snapshot */
+	if (IsolationUsesXactSnapshot() || queryDesc->snapshot == InvalidSnapshot)
+		return;
+	query = MemoryContextAlloc(queryDesc->estate->es_query_cxt, sizeof(OpenQuery));
+	query->snapshot = queryDesc->snapshot;
+	query->callback.func = query_ended;
+	query->callback.arg = query;
+	MemoryContextRegisterResetCallback(queryDesc->estate->es_query_cxt,
+									   &query->callback);
+	dlist_push_head(&open_queries, &query->node);
+}
+
 void
 inplace_young_index_init(void)
 {
+	if (GIN_BUILDS_IN_PARALLEL)
+	{
+		prev_ExecutorStart_hook = ExecutorStart_hook;
+		ExecutorStart_hook = note_open_query;
+	}
 	prev_get_relation_info_hook = get_relation_info_hook;
 	get_relation_info_hook = leave_out_young_indexes;
 }

@@ -363,34 +363,45 @@ check_order(BtreeCheck *bc)
 	return true;
 }
 
-/* (that it is one has been found out before, but of this moment's page is another matter) */
-static void
+/* is the first entry of the right sibling (bc->right) below our high key? */
+static bool
+right_begins_below(BtreeCheck *bc)
+{
+	Page		right = (Page) bc->right.data;
+	BTPageOpaque opaque = BTPageGetOpaque(right);
+	OffsetNumber first = P_FIRSTDATAKEY(opaque);
+	BTScanInsert key;
+	bool		result;
+
+	if (P_IGNORE(opaque) || PageGetMaxOffsetNumber(right) < first ||
+		entry_problem(bc, right, first) != NULL)
+		return false;
+	key = _bt_mkscankey(bc->index, good_item(right, first));
+	result = _bt_compare(bc->index, key, (Page) bc->page.data, P_HIKEY) < 0;
+	pfree(key);
+	return result;
+}
+
+/*
+ * (That it is one has been found out before, but of this moment's page is another matter.)
+ * False if who goes to the right may come back, however well the links agree.
+ */
+static bool
 check_right_sibling(BtreeCheck *bc)
 {
-	Page		page = (Page) bc->page.data;
-	Page		right = (Page) bc->right.data;
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-	BTPageOpaque ropaque;
+	BTPageOpaque opaque = BTPageGetOpaque((Page) bc->page.data);
 	const char *problem;
 
 	if (P_RIGHTMOST(opaque))
-		return;
+		return true;
 	problem = link_problem(bc, "right link", opaque->btpo_next, 0, true);
-	ropaque = BTPageGetOpaque(right);
-	if (problem == NULL && !P_IGNORE(ropaque) &&
-		PageGetMaxOffsetNumber(right) >= P_FIRSTDATAKEY(ropaque) &&
-		entry_problem(bc, right, P_FIRSTDATAKEY(ropaque)) == NULL)
-	{
-		IndexTuple	itup = good_item(right, P_FIRSTDATAKEY(ropaque));
-		BTScanInsert key = _bt_mkscankey(bc->index, itup);
-
-		if (_bt_compare(bc->index, key, page, P_HIKEY) < 0)
-			problem = psprintf("right sibling %u begins below the high key",
-							   opaque->btpo_next);
-		pfree(key);
-	}
-	if (problem != NULL && page_unchanged(bc))
-		finding(bc, InvalidOffsetNumber, problem);
+	if (problem == NULL && right_begins_below(bc))
+		problem = psprintf("right sibling %u begins below the high key",
+						   opaque->btpo_next);
+	if (problem == NULL || !page_unchanged(bc))
+		return true;
+	finding(bc, InvalidOffsetNumber, problem);
+	return false;
 }
 
 static void
@@ -418,7 +429,8 @@ check_search(BtreeCheck *bc, OffsetNumber off)
 				psprintf("search for the entry leads to block %u", found));
 }
 
-static void
+/* false if the leaves cannot be gone through */
+static bool
 check_leaf(BtreeCheck *bc)
 {
 	Page		page = (Page) bc->page.data;
@@ -427,14 +439,16 @@ check_leaf(BtreeCheck *bc)
 
 	if (!P_ISLEAF(opaque) || P_IGNORE(opaque) || !check_order(bc) ||
 		!RelationNeedsWAL(bc->index))
-		return;
-	check_right_sibling(bc);
+		return true;
+	if (!check_right_sibling(bc))
+		return false;
 	/* equal keys of old indexes may go on from page to page */
 	if (bc->heapkeyspace && maxoff >= P_FIRSTDATAKEY(opaque))
 	{
 		check_search(bc, P_FIRSTDATAKEY(opaque));
 		check_search(bc, maxoff);
 	}
+	return true;
 }
 
 /*
@@ -467,8 +481,8 @@ InsightCheckBtree(Relation table, Relation index, InsightReport report, void *ar
 			{
 				if (!page_sound(bc) || (pass == 1 && !links_sound(bc)))
 					sound = false;
-				else if (pass == 2)
-					check_leaf(bc);
+				else if (pass == 2 && !check_leaf(bc))
+					sound = false;
 			}
 			MemoryContextSwitchTo(old);
 			MemoryContextReset(cxt);

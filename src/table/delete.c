@@ -377,6 +377,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
 		inplace_row_wait_done(rel, &queue);
+		bms_free(id_attrs);
 		return result;
 	}
 

@@ -380,7 +380,9 @@ set_heap_header(TupleTableSlot *slot, HeapTuple tuple)
 		HeapTupleHeaderSetXmax(tuple->t_data, is->xmax);
 		HeapTupleHeaderSetCmin(tuple->t_data,
 							   is->cmin == InvalidCommandId ? 0 : is->cmin);
-		if (!TransactionIdIsValid(is->xmax))
+		if (TransactionIdIsValid(is->xmax))
+			tuple->t_data->t_infomask &= ~HEAP_XMAX_INVALID;
+		else
 			tuple->t_data->t_infomask |= HEAP_XMAX_INVALID;
 	}
 }

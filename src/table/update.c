@@ -623,8 +623,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	result = do_update(us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
 	entry_tid = us->target.tid;
 	insert_entries = result == TM_Ok && in_place && us->stale;
-	if (result == TM_Ok)
-		pfree(us->newtup);
+	pfree(us->newtup);
 
 #if PG_VERSION_NUM >= 160000
 	*update_indexes = result != TM_Ok ? TU_None :

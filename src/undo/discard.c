@@ -86,7 +86,12 @@ typedef struct DiscardState
 	uint64		restored;		/* since the last commit */
 } DiscardState;
 
-/* extents whose scan ended with an error */
+/*
+ * Extents whose scan ended with an error.  The more there are the later they are
+ * tried again, for each try is a message in the log.
+ */
+#define BROKEN_PER_RETRY	16
+
 typedef struct BrokenExtent
 {
 	UndoKind	kind;
@@ -552,7 +557,9 @@ NoteBroken(UndoKind kind, uint32 n)
 	broken[nbroken].kind = kind;
 	broken[nbroken].number = n;
 	broken[nbroken].retry =
-		TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
+		TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+									(1 + nbroken / BROKEN_PER_RETRY) *
+									(int64) ERROR_RETRY_MS);
 	nbroken++;
 }
 

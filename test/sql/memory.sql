@@ -36,6 +36,7 @@ BEGIN
         'UPDATE mem SET c = last_row(id, $1)::text',
         'UPDATE mem SET big = repeat(''x'', 2500 + last_row(id, $1) % 2)',
         'SELECT count(last_row(id, $1)) FROM (SELECT id FROM mem FOR UPDATE) x',
+        'UPDATE mem SET n = last_row(g, $1) FROM generate_series(1, 3000) g WHERE id = 1',
         'DELETE FROM mem WHERE id % 2 = 0 AND last_row(id, $1) > 0',
         'INSERT INTO mem SELECT last_row(g, $1), g, repeat(''p'', 1000), NULL, ''u'' || g, ''c'' FROM generate_series(1, 3000) g',
         'CREATE TRIGGER as_it_is BEFORE INSERT OR UPDATE ON mem FOR EACH ROW EXECUTE FUNCTION as_it_is()',

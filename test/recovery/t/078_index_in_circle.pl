@@ -101,6 +101,13 @@ foreach my $name ('t_k', 't_o')
 	# a text longer than its entry
 	finds($name, $b, sub { substr($_[0], item($_[0], 3) + 8, 4) = pack('V', 4000 << 2) },
 		qr/block $b, offset 3: entry's values do not fit it/, 'a value that is too long');
+
+	# two leaves that are each other's siblings, on both sides
+	my ($first, $second) = @$leaves[0, 1];
+	with_damage($name, $first, sub { substr($_[0], leaf_link('left'), 4) = pack('V', $second) }, sub {
+		finds($name, $second, sub { substr($_[0], leaf_link('right'), 4) = pack('V', $first) },
+			qr/block $second: right sibling $first begins below the high key/, 'a circle of links that agree');
+	});
 }
 
 # VACUUM goes along the leaves to merge them, and to see what updates have left.
