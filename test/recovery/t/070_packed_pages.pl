@@ -71,6 +71,8 @@ sub vacuum
 	is($rc, 0, 'VACUUM') or diag $err;
 	my %merged = $err =~ /index "(\w+)": (\d+) pages merged/g;
 	note join ', ', map { "$_: $merged{$_}" } sort keys %merged;
+	# (so that something follows $from, and has been written)
+	$n->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
 	my $shifts = $n->safe_psql('postgres', qq{
 		SELECT count(*) FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
 		WHERE description LIKE 'index entries to the right%'});
