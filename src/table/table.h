@@ -64,11 +64,14 @@ typedef struct RowVersionInfo
 
 extern void inplace_slot_free_heap_tuple(InplaceTupleTableSlot *is);
 
-/* make the slot forget its row, before another is put in */
+/*
+ * Make the slot forget its row, before another is put in.  The row itself must not be
+ * looked at: at the end of a query the scan whose memory it was in is gone.
+ */
 static inline void
 InplaceSlotReset(InplaceTupleTableSlot *is)
 {
-	if (is->deform_cxt && is->tuple && (is->tuple->t_natts & IP_HASTRIMMED))
+	if (unlikely(is->deform_cxt != NULL))
 		MemoryContextReset(is->deform_cxt);
 	if (unlikely(is->heap_tuple != NULL))
 		inplace_slot_free_heap_tuple(is);

@@ -108,7 +108,8 @@ UndoBuild(char *dst, UndoRecordType type, TransactionId xid, CommandId cid,
 		memcpy(p, &h, SizeOfInplaceTupleHeader);
 		p += SizeOfInplaceTupleHeader;
 	}
-	memcpy(p, payload, payload_len);
+	if (payload_len > 0)
+		memcpy(p, payload, payload_len);
 	p += payload_len;
 
 	hdr.ur_len = p - dst;
