@@ -308,8 +308,8 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #define BTMaxItemSizeOf(page)	BTMaxItemSize(page)
 #endif
 
-/* the leftmost page of a level: the snapshot went in 16 */
-#if PG_VERSION_NUM >= 160000
+/* the leftmost page of a level: the snapshot went in 17 */
+#if PG_VERSION_NUM >= 170000
 #define BtLeftmostOfLevel(index, level)	_bt_get_endpoint(index, level, false)
 #else
 #define BtLeftmostOfLevel(index, level)	_bt_get_endpoint(index, level, false, NULL)
@@ -397,8 +397,8 @@ BtPrimitiveScan(BTScanOpaque so)
 	reindex_index(indexid, false, persistence, &(ReindexParams) {0})
 #endif
 
-/* may the user VACUUM the table?  With a warning if not. */
-#if PG_VERSION_NUM >= 160000
+/* may the user VACUUM the table?  With a warning if not.  17 brought MAINTAIN. */
+#if PG_VERSION_NUM >= 170000
 #define MayVacuum(relid, form, options) \
 	vacuum_is_permitted_for_relation(relid, form, options)
 #else
