@@ -546,6 +546,23 @@ fetch_self(VersionWalk *w, Buffer buffer)
 }
 
 /*
+ * Is the speculative insertion under way?  That it has succeeded is not logged
+ * (insert.c), so a row may come out of a crash as speculative whose transaction is
+ * prepared: then it is that which has to be waited for.  The inserter holds the lock
+ * until the row, whose page is locked, is not speculative any more.
+ */
+static bool
+speculation_goes_on(TransactionId xid, uint32 token)
+{
+	LOCKTAG		tag;
+	int			n;
+
+	SET_LOCKTAG_SPECULATIVE_INSERTION(tag, xid, token);
+	pfree(GetLockConflicts(&tag, ShareLock, &n));
+	return n > 0;
+}
+
+/*
  * Dirty: an uncommitted change of somebody else is shown, and the caller told
  * whom to wait for.  Where it is an in-place update or a delete, the row that is
  * returned is the last committed version (nobody can tell yet which of the two
@@ -585,7 +602,8 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 					if (found_busy)
 						snapshot->xmax = InvalidTransactionId;
 					snapshot->xmin = xid;
-					if (w->hdr.t_infomask & IP_SPECULATIVE)
+					if ((w->hdr.t_infomask & IP_SPECULATIVE) &&
+						speculation_goes_on(xid, HdrGetUndo32(&w->hdr)))
 						snapshot->speculativeToken = HdrGetUndo32(&w->hdr);
 					walk_info(w, InvalidCommandId);
 					return true;

@@ -12,6 +12,8 @@
  */
 #include "inplace.h"
 
+#include "access/transam.h"
+#include "storage/procarray.h"
 #include "undo/undo.h"
 
 /* no version has more links than there are levels */
@@ -225,6 +227,29 @@ same_version(const UndoRecord *rec)
 }
 
 /*
+ * Rows of two tables may have the same place, and versions by one transaction: a
+ * pointer that has been left dangling may lead to the other's record.  A table's own
+ * records may have another file's number, too, that it had before (SET TABLESPACE);
+ * but their space is used again only when everybody sees the version that leads
+ * there, and nobody needs them then: a lock on such a version has ended, or its holder has
+ * the table to himself.  Of a change that was rolled back undo is kept until the row is
+ * restored, whatever its xid.
+ */
+static bool
+may_be_of_table(Relation rel, const UndoRecord *rec,
+				const InplaceTupleHeaderData *newer)
+{
+	if (rec->hdr.ur_rel == LocatorRel(RelLocator(rel)) &&
+		rec->hdr.ur_spc == LocatorSpc(RelLocator(rel)))
+		return true;
+	return newer == NULL ||
+		(!(newer->t_infomask & IP_FROZEN) &&
+		 (!TransactionIdPrecedes(newer->t_xid,
+								 GetOldestNonRemovableTransactionId(rel)) ||
+		  !TransactionIdDidCommit(newer->t_xid)));
+}
+
+/*
  * The record that a bare delete does without.
  */
 static void
@@ -308,6 +333,9 @@ UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 		problem = "belongs to another transaction";
 
 	UnlockReleaseBuffer(buffer);
+
+	if (problem == NULL && missing_ok && !may_be_of_table(rel, rec, newer))
+		return false;
 
 	if (problem)
 	{

@@ -91,14 +91,17 @@ may_revisit(PageChooser *chooser, BlockNumber blk)
 	return chooser->failures_left > 0;
 }
 
-/* what came of it */
+/*
+ * What came of it.  With read streams pages are chosen some time before, so a few more
+ * may come than are left.
+ */
 void
 page_chooser_revisited(PageChooser *chooser, bool frozen)
 {
-	if (frozen)
-		chooser->successes_left--;
-	else
-		chooser->failures_left--;
+	BlockNumber *left = frozen ? &chooser->successes_left : &chooser->failures_left;
+
+	if (*left > 0)
+		(*left)--;
 }
 
 /*
