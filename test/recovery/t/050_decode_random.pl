@@ -444,7 +444,7 @@ foreach my $t (qw(t1 t2 p1 p2))
 compare('streamed', \&streamed);
 if ($major >= 16)
 {
-	$immediately = ($major >= 17 ? 'debug_logical_replication_streaming' : 'logical_replication_mode') . ' = immediate';
+	$immediately = 'debug_logical_replication_streaming = immediate';
 	compare('streamed, every change at once', \&streamed);
 }
 is(one($node, "SELECT count(*) > 0 FROM pg_stat_replication_slots WHERE spill_count > 0"), 't', 'some transaction was spilled')
