@@ -133,9 +133,9 @@ foreach my $n (1 .. 4)
 
 # what is needed is, for each row, some 80 versions at most and the held ones, of
 # some 600 that each has had; what has records of a table that is gone is kept, so
-# that comes later
+# that comes later.  (It comes to 38 to 43 MB, the more the busier the machine.)
 my $used = q{SELECT used_bytes FROM inplace.undo WHERE kind = 'logged'};
-my $limit = 40 * 1024 * 1024;
+my $limit = 46 * 1024 * 1024;
 poll_value($node, "SELECT used_bytes < $limit FROM inplace.undo WHERE kind = 'logged'", 't', 60);
 cmp_ok(one($node, $used), '<', $limit, 'undo is given back while snapshots are held');
 look_again('giving back');
