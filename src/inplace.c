@@ -737,7 +737,7 @@ _PG_init(void)
 	InstallHooks();
 	InplaceReturningInit();
 	inplace_late_open_init();
-	inplace_btree_init();
+	inplace_as_btree_init();
 	inplace_planner_init();
 	inplace_young_index_init();
 	inplace_opclass_init();

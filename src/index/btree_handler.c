@@ -35,7 +35,6 @@
 #include "optimizer/optimizer.h"
 #include "table/scan.h"
 #include "utils/fmgroids.h"
-#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
@@ -301,9 +300,9 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 {
 	const UniqueCheckKey *outer = inplace_unique_check_key;
 	UniqueCheckKey key;
-	Oid			relam = index->rd_rel->relam;
+	ActsAsBtree as;
 	Datum		in_line[INDEX_MAX_KEYS];
-	bool		result = false;
+	volatile bool result = false;
 	bool		computed;
 
 	InplaceRequirePreload();
@@ -326,18 +325,17 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	key.index = index;
 	key.values = in_line;
 	key.isnull = isnull;
+	inplace_act_as_btree(&as, index);
 	PG_TRY();
 	{
 		if (check != UNIQUE_CHECK_NO)
 			inplace_unique_check_key = &key;
-		/* nbtree asserts that when it looks at the storage parameters */
-		index->rd_rel->relam = BTREE_AM_OID;
 		result = nbtree_routine()->aminsert(index, in_line, isnull, tid, table,
 											check, index_unchanged, info);
 	}
 	PG_FINALLY();
 	{
-		index->rd_rel->relam = relam;
+		inplace_act_as_itself(&as);
 		/* an operator class may have come here to insert something itself */
 		inplace_unique_check_key = outer;
 	}
@@ -347,9 +345,6 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 }
 
 /* ---------------- build ---------------- */
-
-/* the index that is being built by this process alone */
-static Relation built_as_btree = NULL;
 
 /*
  * The workers of a parallel build are nbtree's own; each opens the index by its
@@ -372,54 +367,31 @@ build_in_parallel(Relation table, Relation index, IndexInfo *info)
 }
 
 /*
- * Sort support is given to relations of the method btree only.
- *
  * The table may be of another access method: partitions of both kinds have
  * indexes of one.  Then the index is a btree in all but name.
  */
 static IndexBuildResult *
 inplace_btree_build(Relation table, Relation index, IndexInfo *info)
 {
-	Relation	outer = built_as_btree;
-	Oid			relam = index->rd_rel->relam;
-	IndexBuildResult *result = NULL;
+	ActsAsBtree as;
+	IndexBuildResult *volatile result = NULL;
 
 	InplaceRequirePreload();
 	info->ii_ParallelWorkers = RelationGetNumberOfBlocks(table) == 0 ? 0 :
 		ParallelBuildWorkers(table, index, info);
 	if (info->ii_ParallelWorkers > 0)
 		return build_in_parallel(table, index, info);
+	inplace_act_as_btree(&as, index);
 	PG_TRY();
 	{
-		built_as_btree = index;
-		index->rd_rel->relam = BTREE_AM_OID;
 		result = nbtree_routine()->ambuild(table, index, info);
 	}
 	PG_FINALLY();
 	{
-		built_as_btree = outer;
-		index->rd_rel->relam = relam;
+		inplace_act_as_itself(&as);
 	}
 	PG_END_TRY();
 	return result;
-}
-
-/*
- * An index that is built concurrently is not new in this transaction: its relation
- * cache entry may be read anew on the way, and has the catalog's method then.
- */
-static void
-keep_built_as_btree(Datum arg, Oid relid)
-{
-	if (built_as_btree != NULL &&
-		(!OidIsValid(relid) || relid == RelationGetRelid(built_as_btree)))
-		built_as_btree->rd_rel->relam = BTREE_AM_OID;
-}
-
-void
-inplace_btree_init(void)
-{
-	CacheRegisterRelcacheCallback(keep_built_as_btree, (Datum) 0);
 }
 
 bool

@@ -230,6 +230,20 @@ typedef struct RemovedEntries
 extern BlockNumber inplace_merge_leaves(IndexVacuumInfo *info, Relation table,
 										const RemovedEntries *removed);
 
+/* as_btree.c */
+
+/* a call during which an index says that it is a btree */
+typedef struct ActsAsBtree
+{
+	Relation	index;
+	Oid			relam;			/* what it is */
+	struct ActsAsBtree *outer;
+} ActsAsBtree;
+
+extern void inplace_act_as_btree(ActsAsBtree *as, Relation index);
+extern void inplace_act_as_itself(ActsAsBtree *as);
+extern void inplace_as_btree_init(void);
+
 /* btree_handler.c */
 
 /* what a unique check in progress is about */
@@ -242,7 +256,6 @@ typedef struct UniqueCheckKey
 
 extern const UniqueCheckKey *inplace_unique_check_key;
 
-extern void inplace_btree_init(void);
 extern bool inplace_index_is_btree(Relation index);
 extern bool inplace_index_class_takes(Relation index);
 extern bool inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,

@@ -359,6 +359,25 @@ packed_percent(Relation index)
 		Min(PACKED_PERCENT, ((BTOptions *) index->rd_options)->fillfactor);
 }
 
+/* a parent may have to be split, which nbtree does for its own only */
+static void
+merge_as_btree(MergeState *ms)
+{
+	ActsAsBtree as;
+
+	inplace_act_as_btree(&as, ms->index);
+	PG_TRY();
+	{
+		ms->inskey = _bt_mkscankey(ms->index, NULL);
+		merge_along(ms);
+	}
+	PG_FINALLY();
+	{
+		inplace_act_as_itself(&as);
+	}
+	PG_END_TRY();
+}
+
 /*
  * Returns how many pages have been deleted.  They go into the free space map when
  * nbtree goes through the index the next time.
@@ -390,22 +409,7 @@ inplace_merge_leaves(IndexVacuumInfo *info, Relation table,
 	ms.cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace merge",
 								   ALLOCSET_DEFAULT_SIZES);
 	if (is_sparse(&ms, removed))
-	{
-		Oid			relam = index->rd_rel->relam;
-
-		/* a parent may have to be split, which nbtree does for its own only */
-		PG_TRY();
-		{
-			index->rd_rel->relam = BTREE_AM_OID;
-			ms.inskey = _bt_mkscankey(index, NULL);
-			merge_along(&ms);
-		}
-		PG_FINALLY();
-		{
-			index->rd_rel->relam = relam;
-		}
-		PG_END_TRY();
-	}
+		merge_as_btree(&ms);
 	MemoryContextDelete(ms.cxt);
 	return ms.merged;
 }

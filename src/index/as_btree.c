@@ -1,0 +1,70 @@
+/*-------------------------------------------------------------------------
+ *
+ * as_btree.c
+ *	  An inplace_btree index that nbtree is to take for one of its own.
+ *
+ * Sort support is given to indexes of the method btree only, and nbtree asserts
+ * that where it looks at storage parameters.  So for the time of a call the
+ * relation cache entry says btree.
+ *
+ * The entry may be read anew from the catalog meanwhile, wherever an
+ * invalidation is taken in: an operator class is looked up, the table is locked
+ * by somebody's expression, the index was built concurrently and so is not new in
+ * this transaction.  Then it says btree again before anybody looks.
+ *
+ * Calls are nested (code of an operator class may insert somewhere itself), and
+ * end in the opposite order, errors included: PG_FINALLY.  But who is told to
+ * terminate leaves by no such door, and aborts his transaction with the call
+ * still on the stack: it is forgotten before relation cache entries go.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/xact.h"
+#include "catalog/pg_am_d.h"
+#include "index/index.h"
+#include "utils/inval.h"
+
+static ActsAsBtree *acting = NULL;
+
+void
+inplace_act_as_btree(ActsAsBtree *as, Relation index)
+{
+	as->index = index;
+	as->relam = index->rd_rel->relam;
+	as->outer = acting;
+	acting = as;
+	index->rd_rel->relam = BTREE_AM_OID;
+}
+
+void
+inplace_act_as_itself(ActsAsBtree *as)
+{
+	Assert(acting == as);
+	acting = as->outer;
+	as->index->rd_rel->relam = as->relam;
+}
+
+static void
+keep_acting(Datum arg, Oid relid)
+{
+	for (ActsAsBtree *as = acting; as != NULL; as = as->outer)
+		if (!OidIsValid(relid) || relid == RelationGetRelid(as->index))
+			as->index->rd_rel->relam = BTREE_AM_OID;
+}
+
+/* (the server calls it before it releases what the transaction has open) */
+static void
+forget_acting(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+		acting = NULL;
+}
+
+void
+inplace_as_btree_init(void)
+{
+	CacheRegisterRelcacheCallback(keep_acting, (Datum) 0);
+	RegisterXactCallback(forget_acting, NULL);
+}
