@@ -444,6 +444,31 @@ inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 }
 
 /*
+ * Whom to wait for: as on heap, who was the first to change the last committed
+ * version so that it is in our way.  All later changes are of the same
+ * transaction, but of subtransactions of it that may be over without having ended
+ * (released, or of a block that was left).  Who waits for such a one waits for
+ * the whole transaction, though a savepoint may be rolled back that takes all
+ * changes with it.
+ */
+TransactionId
+inplace_first_in_the_way(Relation rel, const ItemPointerData *tid,
+						 InplaceTupleHeader tup, LockTupleMode mode)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	TransactionId xid = tup->t_xid;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	while (inplace_version_before(rel, tid, &hdr, true, &guard, &rec) &&
+		   inplace_copied_xid_status(rel, &hdr, ItemPointerGetBlockNumber(tid),
+									 ItemPointerGetOffsetNumber(tid)) == XID_IN_PROGRESS)
+		if (inplace_lock_modes_conflict(mode, inplace_change_mode(&hdr)))
+			xid = hdr.t_xid;
+	return xid;
+}
+
+/*
  * Somebody's change is in progress.  Has the version meant been replaced by a
  * committed one before that already?  Then there is nothing to wait for.  (FOR
  * KEY SHARE does not count replacements that leave the keys alone.)  The version
@@ -645,7 +670,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 			 */
 			if (lockers_conflict(rc, mode))
 				rc->wait_locker = rc->wait_xid;
-			rc->wait_xid = tup->t_xid;
+			rc->wait_xid = inplace_first_in_the_way(rel, &target->tid, tup, mode);
 			return TM_BeingModified;
 
 		case XID_COMMITTED:

@@ -93,6 +93,16 @@ extern bool inplace_row_wait(Relation rel, RowTarget *target,
 extern void inplace_row_wait_done(Relation rel, RowQueue *queue);
 
 /*
+ * The row has a change by somebody else, in progress: which of his (sub)transactions
+ * has to be waited for by who wants it in this mode, with which the last change
+ * conflicts.
+ */
+extern TransactionId inplace_first_in_the_way(Relation rel,
+											  const ItemPointerData *tid,
+											  InplaceTupleHeader tup,
+											  LockTupleMode mode);
+
+/*
  * From the newest version's header to that of the version meant; returns who
  * replaced it, or invalid if it is not found.
  */

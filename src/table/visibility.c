@@ -25,6 +25,7 @@
 
 #include "access/subtrans.h"
 #include "storage/predicate.h"
+#include "table/rowcheck.h"
 #include "table/table.h"
 #include "undo/holders.h"
 #include "wal/wal.h"
@@ -591,7 +592,12 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 			case XID_IN_PROGRESS:
 				if (w->hdr.t_infomask & IP_DELETED)
 				{
-					snapshot->xmax = xid;
+					ItemPointerData tid;
+
+					ItemPointerSet(&tid, w->blk, w->off);
+					snapshot->xmax =
+						inplace_first_in_the_way(w->rel, &tid, &w->hdr,
+												 LockTupleExclusive);
 					walk_info(w, InvalidCommandId);
 					return true;
 				}
