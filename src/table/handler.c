@@ -8,8 +8,10 @@
  */
 #include "inplace.h"
 
+#include "access/xact.h"
 #include "fmgr.h"
 #include "table/table.h"
+#include "undo/space.h"
 
 PG_FUNCTION_INFO_V1(inplace_table_handler);
 
@@ -54,8 +56,11 @@ GetInplaceTableAmRoutine(void)
 	return &inplace_methods;
 }
 
+/* the server asks when it makes a relcache entry of a table */
 Datum
 inplace_table_handler(PG_FUNCTION_ARGS)
 {
+	if (inplace_preloaded && IsTransactionState())
+		UndoRelRenew();
 	PG_RETURN_POINTER(GetInplaceTableAmRoutine());
 }

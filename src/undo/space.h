@@ -158,6 +158,7 @@ UndoExtentStart(uint32 n)
 /* undorel.c */
 extern Oid	UndoRelid(UndoKind kind);
 extern Relation UndoRelGet(UndoKind kind, bool missing_ok);
+extern void UndoRelRenew(void);
 extern Relation UndoRelInit(RelationData *rd, FormData_pg_class *form,
 							const RelFileLocator *locator, char persistence);
 extern void UndoCheckMetaPage(Relation undorel);

@@ -7,12 +7,15 @@
  * while it holds a data page's lock, when no heavyweight lock may be waited
  * for.  So each backend keeps, for each kind, an imitation of a relcache
  * entry that is good enough for the buffer manager, made from the pg_class
- * row.  A relcache invalidation of that relation makes it be looked up
- * again.
+ * row.  After a relcache invalidation of that relation it is looked up again,
+ * but never with a page locked.
  *
  * No lock on the undo relation protects its users.  What does is that it
  * cannot be dropped but with the extension, which drops the access method
- * and so needs every inplace table's exclusive lock first.
+ * and so needs every inplace table's exclusive lock first.  Hence who has a
+ * table open may go by what he knew when he opened it.  And after the extension has
+ * been dropped and made again there are only tables for which the backend has to
+ * make relcache entries: then it looks (UndoRelRenew).
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +25,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_tablespace.h"
+#include "miscadmin.h"
 #include "undo/space.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -97,6 +101,9 @@ UndoRelLookup(UndoRel *ur, UndoKind kind)
 	RelFileLocator locator;
 	Oid			relid;
 
+	/* no page is locked */
+	Assert(InterruptHoldoffCount == 0);
+
 	if (!inval_registered)
 	{
 		CacheRegisterRelcacheCallback(UndoRelInvalidate, (Datum) 0);
@@ -143,7 +150,10 @@ UndoRelGet(UndoKind kind, bool missing_ok)
 
 	Assert(kind < UNDO_SHARED_KINDS);
 
-	if (unlikely(!ur->valid) && !UndoRelLookup(ur, kind))
+	/* a locked page holds interrupts off */
+	if (unlikely(!ur->valid) &&
+		!(InterruptHoldoffCount > 0 && OidIsValid(ur->relid)) &&
+		!UndoRelLookup(ur, kind))
 	{
 		if (missing_ok)
 			return NULL;
@@ -156,6 +166,17 @@ UndoRelGet(UndoKind kind, bool missing_ok)
 				 errhint("It belongs to the extension inplace: neither it nor its schema may be renamed.")));
 	}
 	return &ur->rd;
+}
+
+/*
+ * A relcache entry of an inplace table is being made.
+ */
+void
+UndoRelRenew(void)
+{
+	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
+		if (!undo_rels[kind].valid && InterruptHoldoffCount == 0)
+			(void) UndoRelLookup(&undo_rels[kind], (UndoKind) kind);
 }
 
 /*

@@ -92,6 +92,21 @@ foreach my $i (1 .. 3)
 	is(one($node, 'UPDATE t SET n = n + 1; SELECT sum(n) FROM t', 'copy2'), 1000 * 1001 / 2 + 1000, '... and used');
 	check_clean($node, 'after CREATE EXTENSION', 'copy2');
 }
+# Sessions that knew the undo of the extension before find that of the new one, whatever
+# they do first.
+my @first = ('UPDATE t SET n = n + 1 WHERE id = 1 RETURNING n', 'DELETE FROM t WHERE id = 2 RETURNING n - 1', 'SELECT n - 2 FROM t WHERE id = 3 FOR UPDATE',
+	'SELECT n - 3 FROM t WHERE id = 4', q{DO $$ BEGIN BEGIN UPDATE t SET n = 0 WHERE id = 5; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN END; END $$; SELECT n - 4 FROM t WHERE id = 5});
+my @sessions = map { psql_session($node, 'copy2') } @first;
+$_->query_safe('BEGIN; UPDATE t SET n = n + 1 WHERE id = 900; ROLLBACK; SELECT count(*) FROM t') foreach @sessions;
+is(one($node, q{SET client_min_messages = warning; DROP EXTENSION inplace CASCADE; CREATE EXTENSION inplace; CREATE TABLE t (id int, n int) USING inplace; INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i}, 'copy2'),
+	'', 'the extension goes and comes beside sessions that have used it');
+my $other = psql_session($node, 'copy2');
+$other->query_safe($_) foreach 'BEGIN', 'UPDATE t SET n = 0 WHERE id = 4';
+is($sessions[$_]->query_safe($first[$_]), $_ == 0 ? '2' : '1', $first[$_]) foreach 0 .. $#first;
+$other->query_safe('ROLLBACK');
+$_->quit foreach $other, @sessions;
+check_clean($node, 'after that', 'copy2');
+is(one($node, q{TRUNCATE t; INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i}, 'copy2'), '', 'the table is filled again');
 # DROP EXTENSION rolled back.
 is(one($node, 'BEGIN; SET client_min_messages = warning; DROP EXTENSION inplace CASCADE; ROLLBACK; UPDATE t SET n = n + 1; SELECT count(*) FROM t', 'copy2'),
 	'1000', 'DROP EXTENSION rolled back');
