@@ -8,7 +8,6 @@
  */
 #include "inplace.h"
 
-#include "access/xact.h"
 #include "fmgr.h"
 #include "table/table.h"
 #include "undo/space.h"
@@ -60,7 +59,6 @@ GetInplaceTableAmRoutine(void)
 Datum
 inplace_table_handler(PG_FUNCTION_ARGS)
 {
-	if (inplace_preloaded && IsTransactionState())
-		UndoRelRenew();
+	UndoRelRenew();
 	PG_RETURN_POINTER(GetInplaceTableAmRoutine());
 }

@@ -22,6 +22,7 @@
 #include "inplace.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_tablespace.h"
@@ -30,6 +31,7 @@
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 typedef struct UndoRel
@@ -169,11 +171,14 @@ UndoRelGet(UndoKind kind, bool missing_ok)
 }
 
 /*
- * A relcache entry of an inplace table is being made.
+ * A relcache entry of an inplace table is being made.  (Not for decoding: what the
+ * catalog said then is of no use now.)
  */
 void
 UndoRelRenew(void)
 {
+	if (!inplace_preloaded || !IsTransactionState() || HistoricSnapshotActive())
+		return;
 	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
 		if (!undo_rels[kind].valid && InterruptHoldoffCount == 0)
 			(void) UndoRelLookup(&undo_rels[kind], (UndoKind) kind);
