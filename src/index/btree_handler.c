@@ -303,24 +303,23 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	ActsAsBtree as;
 	Datum		in_line[INDEX_MAX_KEYS];
 	volatile bool result = false;
-	bool		computed;
+	bool		needs_key;
 
 	InplaceRequirePreload();
-	computed = inplace_key_is_computed(index);
+	needs_key = index->rd_index->indisunique || inplace_key_is_computed(index);
 #ifndef USE_ASSERT_CHECKING
-	if (check == UNIQUE_CHECK_NO && !computed)
+	if (check == UNIQUE_CHECK_NO && !needs_key)
 		return nbtree_routine()->aminsert(index, values, isnull, tid, table,
 										  check, index_unchanged, info);
 #endif
 
 	/*
-	 * What is set below, and what deletion may need to know of a computed key
-	 * while a page is locked, is gone if the index's relation cache entry is
-	 * read anew, as may happen where index_form_tuple() looks into the TOAST
-	 * table.  So that is done before.
+	 * index_form_tuple() would look into the TOAST table.  And what deletion, or
+	 * the check of a unique key, will want to know of the index while a page is
+	 * locked must have been found out before.
 	 */
 	put_in_line(index, values, isnull, in_line);
-	if (computed)
+	if (needs_key)
 		(void) inplace_index_key(index);
 	key.index = index;
 	key.values = in_line;

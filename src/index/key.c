@@ -306,6 +306,7 @@ learn_index(IndexKey *key, Relation index)
 	List	   *exprs;
 	List	   *predicate;
 
+	Assert(InterruptHoldoffCount == 0); /* no page is locked */
 	if (key->cxt == NULL)
 		key->cxt = AllocSetContextCreate(TopMemoryContext, "inplace index key",
 										 ALLOCSET_SMALL_SIZES);
@@ -318,6 +319,7 @@ learn_index(IndexKey *key, Relation index)
 
 	/* invalidations that arrive from here on count */
 	key->valid = true;
+	key->learned = false;
 	old = MemoryContextSwitchTo(key->cxt);
 	PG_TRY();
 	{
@@ -351,11 +353,18 @@ learn_index(IndexKey *key, Relation index)
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(old);
+	key->learned = true;
 }
 
 /*
  * It stays where it is, and what it says does, until the next call for the same
  * index.
+ *
+ * Finding out means to look into catalogs, which may be locked by somebody who waits
+ * for a page of ours (and nobody would notice).  So whoever is going to ask with a
+ * page locked has to ask once before that; then he gets what was found out at that
+ * time, even if an invalidation has come since: it does not change while the index is
+ * locked.
  */
 IndexKey *
 inplace_index_key(Relation index)
@@ -369,10 +378,11 @@ inplace_index_key(Relation index)
 	key = hash_search(index_keys, &indexid, HASH_ENTER, &found);
 	if (!found)
 	{
-		key->valid = false;
+		key->valid = key->learned = false;
 		key->cxt = NULL;
 	}
-	if (!key->valid)
+	/* (interrupts are held off as long as a page is locked) */
+	if (!key->valid && !(key->learned && InterruptHoldoffCount > 0))
 		learn_index(key, index);
 	return key;
 }

@@ -19,7 +19,8 @@
 typedef struct IndexKey
 {
 	Oid			indexid;		/* must be first */
-	bool		valid;
+	bool		valid;			/* else it is to be found out anew, */
+	bool		learned;		/* ... and is as it was until then */
 	bool		readable;		/* the key of a version can be computed, */
 	bool		known;			/* ... with pages locked as well */
 	bool		exact;			/* equal keys are identical */

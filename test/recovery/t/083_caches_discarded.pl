@@ -47,7 +47,8 @@ SKIP:
 	$node->safe_psql('postgres', "SET debug_discard_caches = 1; $_") foreach
 		'UPDATE t SET b = b + 1 WHERE a < 100',
 		'UPDATE t SET a = a + 5000 WHERE a < 100',
-		q{UPDATE t SET c = c || 'y' WHERE a BETWEEN 300 AND 320},
+		q{UPDATE t SET c = translate(c, 'x', 'y') WHERE a BETWEEN 300 AND 320},
+		q{INSERT INTO t VALUES (310, 0, 'x310')},
 		q{INSERT INTO t SELECT g, 3, 'z' || g FROM generate_series(10001, 10150) g},
 		'DELETE FROM t WHERE a BETWEEN 400 AND 1900',
 		'VACUUM t',
