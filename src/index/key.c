@@ -306,7 +306,6 @@ learn_index(IndexKey *key, Relation index)
 	List	   *exprs;
 	List	   *predicate;
 
-	Assert(InterruptHoldoffCount == 0); /* no page is locked */
 	if (key->cxt == NULL)
 		key->cxt = AllocSetContextCreate(TopMemoryContext, "inplace index key",
 										 ALLOCSET_SMALL_SIZES);

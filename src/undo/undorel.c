@@ -103,9 +103,6 @@ UndoRelLookup(UndoRel *ur, UndoKind kind)
 	RelFileLocator locator;
 	Oid			relid;
 
-	/* no page is locked */
-	Assert(InterruptHoldoffCount == 0);
-
 	if (!inval_registered)
 	{
 		CacheRegisterRelcacheCallback(UndoRelInvalidate, (Datum) 0);
@@ -171,8 +168,10 @@ UndoRelGet(UndoKind kind, bool missing_ok)
 }
 
 /*
- * A relcache entry of an inplace table is being made.  (Not for decoding: what the
- * catalog said then is of no use now.)
+ * A relcache entry of an inplace table is being made, from the catalog: this costs
+ * nobody another wait, whatever is locked (code of an operator class may open a table
+ * with an index page locked).  Not for decoding, since what the catalog said then is
+ * of no use now.
  */
 void
 UndoRelRenew(void)
@@ -180,7 +179,7 @@ UndoRelRenew(void)
 	if (!inplace_preloaded || !IsTransactionState() || HistoricSnapshotActive())
 		return;
 	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
-		if (!undo_rels[kind].valid && InterruptHoldoffCount == 0)
+		if (!undo_rels[kind].valid)
 			(void) UndoRelLookup(&undo_rels[kind], (UndoKind) kind);
 }
 
