@@ -115,6 +115,39 @@ sub moves
 		WHERE description LIKE 'index page moved%'});
 }
 
+# A server with assertions fails one of nbtree's own where VACUUM comes to a half-dead page
+# that an interrupted one has left, and the page right of it is empty (_bt_pagedel() goes on
+# with that, without a stack; the same on heap with btree, and right without assertions).
+# Such an index is built anew: returns which ones.
+sub rebuild_what_nbtree_asserts
+{
+	my ($n) = @_;
+	my @rebuilt;
+	$n->safe_psql('postgres', 'CHECKPOINT');
+	foreach my $index ('t_pkey', @indexes)
+	{
+		my $file = slurp_file($n->data_dir . '/' . $n->safe_psql('postgres', "SELECT pg_relation_filepath('$index')"));
+		my $page = sub {
+			my ($block) = @_;
+			my ($lower, $upper, $special) = unpack 'S3', substr($file, $block * 8192 + 12, 6);
+			my ($prev, $next, $level, $flags) = unpack 'L3 S', substr($file, $block * 8192 + $special, 14);
+			return { next => $next, flags => $flags, items => ($lower - 24) / 4 - ($next ? 1 : 0) };
+		};
+		foreach my $block (1 .. length($file) / 8192 - 1)
+		{
+			next if substr($file, $block * 8192 + 12, 2) eq "\0\0";
+			my $p = $page->($block);
+			# (BTP_LEAF, BTP_HALF_DEAD)
+			next if ($p->{flags} & 17) != 17 || !$p->{next} || $page->($p->{next})->{items} > 0;
+			note "$index: block $block is half-dead, and the one right of it empty";
+			$n->safe_psql('postgres', "REINDEX INDEX $index");
+			push @rebuilt, $index;
+			last;
+		}
+	}
+	return @rebuilt;
+}
+
 my $standby;
 
 # The standby has replayed, from the archive, all that there is.
@@ -344,6 +377,7 @@ foreach my $i (1 .. 6)
 	delete_most($node, 7 + $i);
 	# without the table's growth VACUUM would not hesitate
 	$node->safe_psql('postgres', 'ANALYZE t');
+	rebuild_what_nbtree_asserts($node);
 	if ($i % 2)
 	{
 		$node->psql('postgres', 'SET statement_timeout = ' . 40 * $i . '; VACUUM (INDEX_CLEANUP on, PARALLEL 0) t');
@@ -360,6 +394,7 @@ foreach my $i (1 .. 6)
 }
 $node->safe_psql('postgres', 'CHECKPOINT');
 delete_most($node, 30);
+rebuild_what_nbtree_asserts($node);
 vacuum($node);
 $node->stop('immediate');
 $node->start;
