@@ -17,7 +17,10 @@
  *		through, but no row looked up.
  *	 3. An xid is assigned, the sweep's.  Candidates that still have
  *		IP_UNCHANGED are swept: they are marked with that xid.
- *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE.
+ *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE: in its
+ *		first pass, before it looks whether the page is all-visible; but
+ *		where other rows of the page are candidates, which keep it from
+ *		that, together with their marks, in one record.
  *
  * Why that is right
  *	 - An update makes its entries after it has changed the row and so taken
@@ -64,44 +67,88 @@
 
 /* ---------------- step 4 ---------------- */
 
-void
-stale_clear_page(InplaceVacuum *vac, Buffer buffer)
+/* has nobody an entry any more that the row's sweep took out? */
+static inline bool
+sweep_is_over(InplaceVacuum *vac, InplaceTupleHeader tup)
 {
-	Page		page = BufferGetPage(buffer);
-	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
-	OffsetNumber clear[InplaceMaxTuplesPerPage];
-	int			nclear = 0;
-	TransactionId horizon = InvalidTransactionId;
+	return (tup->t_infomask & IP_STALE) && HdrIsSwept(tup) &&
+		TransactionIdPrecedes(HdrGetUndo32(tup), vac->cutoffs.OldestXmin);
+}
 
+static inline void
+advance_horizon(TransactionId *horizon, TransactionId xid)
+{
+	if (!TransactionIdIsValid(*horizon) || TransactionIdFollows(xid, *horizon))
+		*horizon = xid;
+}
+
+/*
+ * The rows of a page that are to be rid of IP_STALE; the horizon is that of the
+ * record.  "others" tells whether there are rows that nobody has swept yet.
+ */
+static int
+find_swept_rows(InplaceVacuum *vac, Page page, OffsetNumber *clear,
+				TransactionId *horizon, bool *others)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	int			nclear = 0;
+
+	*others = false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 		InplaceTupleHeader tup;
-		TransactionId xid;
 
 		if (!ItemIdIsNormal(lp))
 			continue;
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
-		if (!(tup->t_infomask & IP_STALE) || !HdrIsSwept(tup))
-			continue;
-		xid = HdrGetUndo32(tup);
-		if (!TransactionIdPrecedes(xid, vac->cutoffs.OldestXmin))
-			continue;
-		clear[nclear++] = off;
-		if (!TransactionIdIsValid(horizon) ||
-			TransactionIdFollows(xid, horizon))
-			horizon = xid;
+		if (sweep_is_over(vac, tup))
+		{
+			clear[nclear++] = off;
+			advance_horizon(horizon, HdrGetUndo32(tup));
+		}
+		else if ((tup->t_infomask & IP_STALE) && !HdrIsSwept(tup))
+			*others = true;
 	}
-	if (nclear == 0)
+	return nclear;
+}
+
+static void
+change_marks(InplaceVacuum *vac, Buffer buffer, TransactionId horizon,
+			 TransactionId swept, const OffsetNumber *mark, int nmark,
+			 const OffsetNumber *clear, int nclear)
+{
+	if (nmark + nclear == 0)
 		return;
 
 	START_CRIT_SECTION();
-	inplace_page_apply_swept(page, InvalidTransactionId, NULL, 0, clear, nclear);
+	inplace_page_apply_swept(BufferGetPage(buffer), swept, mark, nmark,
+							 clear, nclear);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(vac->rel))
-		inplace_log_swept(vac->rel, buffer, horizon, InvalidTransactionId,
-						  NULL, 0, clear, nclear);
+		inplace_log_swept(vac->rel, buffer, horizon, swept, mark, nmark,
+						  clear, nclear);
 	END_CRIT_SECTION();
+}
+
+/*
+ * Step 4 for a page that is locked.  If it may be put off, and is, true:
+ * stale_note_page() will do it, or have it done by stale_finish().
+ */
+bool
+stale_clear_page(InplaceVacuum *vac, Buffer buffer, bool may_put_off)
+{
+	OffsetNumber clear[InplaceMaxTuplesPerPage];
+	TransactionId horizon = InvalidTransactionId;
+	bool		others;
+	int			nclear = find_swept_rows(vac, BufferGetPage(buffer), clear,
+										 &horizon, &others);
+
+	if (nclear > 0 && others && vac->do_index_vacuuming && may_put_off)
+		return true;
+	change_marks(vac, buffer, horizon, InvalidTransactionId, NULL, 0,
+				 clear, nclear);
+	return false;
 }
 
 /* ---------------- step 1 ---------------- */
@@ -174,7 +221,9 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, survey->blk, off);
-	if (HdrIsSwept(tup))
+	if (sweep_is_over(vac, tup))
+		;						/* put off to the end of this VACUUM */
+	else if (HdrIsSwept(tup))
 		survey->nstale_pending++;
 	else if (!vac->do_index_vacuuming || has_external_key(vac, tup, &tid))
 		;						/* not as things are */
@@ -187,21 +236,24 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 }
 
 /*
- * Note what the survey of a page found; it is still locked.
+ * Note what the survey of a page found; it is still locked.  "clear_later" is
+ * what stale_clear_page() said.
  */
 void
-stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey)
+stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey,
+				bool clear_later)
 {
 	Page		page = BufferGetPage(buffer);
 
 	vac->stale_pending += survey->nstale_pending;
-	if (survey->nstale == 0)
-		return;
 	/* if memory runs out, the others wait for the next VACUUM */
-	if (!stale_rows_add(&vac->stale, survey->blk, survey->stale, survey->nstale,
-						dead_items_work_mem() * (Size) 1024))
+	if (survey->nstale == 0 ||
+		!stale_rows_add(&vac->stale, survey->blk, survey->stale, survey->nstale,
+						clear_later, dead_items_work_mem() * (Size) 1024))
 	{
 		vac->stale_pending += survey->nstale;
+		if (clear_later)
+			stale_clear_page(vac, buffer, false);
 		return;
 	}
 	for (int i = 0; i < survey->nstale; i++)
@@ -250,22 +302,18 @@ stale_sweep(InplaceVacuum *vac)
 					vac->relname, (long long) stale->nrows, stale->nblocks)));
 }
 
-/* ---------------- step 3 ---------------- */
+/* ---------------- step 3, and what was put off of step 4 ---------------- */
 
-static void
-mark_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept)
+/*
+ * The candidates of a page that nobody has changed since they were noted.
+ */
+static int
+find_unchanged_rows(InplaceVacuum *vac, const StaleBlock *b, Page page,
+					OffsetNumber *mark, TransactionId *horizon)
 {
-	Buffer		buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, b->blk,
-											RBM_NORMAL, vac->bstrategy);
-	OffsetNumber mark[InplaceMaxTuplesPerPage];
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	int			nmark = 0;
-	TransactionId horizon = InvalidTransactionId;
-	OffsetNumber maxoff;
-	Page		page;
 
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
-	maxoff = PageGetMaxOffsetNumber(page);
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
 		InplaceTupleHeader tup;
@@ -280,42 +328,58 @@ mark_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept)
 			locked_by_somebody(vac, b->blk, off, tup))
 			continue;
 		mark[nmark++] = off;
-		if (!(tup->t_infomask & IP_FROZEN) &&
-			(!TransactionIdIsValid(horizon) ||
-			 TransactionIdFollows(tup->t_xid, horizon)))
-			horizon = tup->t_xid;
+		if (!(tup->t_infomask & IP_FROZEN))
+			advance_horizon(horizon, tup->t_xid);
 	}
+	return nmark;
+}
 
-	if (nmark > 0)
-	{
-		START_CRIT_SECTION();
-		inplace_page_apply_swept(page, swept, mark, nmark, NULL, 0);
-		MarkBufferDirty(buffer);
-		if (RelationNeedsWAL(vac->rel))
-			inplace_log_swept(vac->rel, buffer, horizon, swept, mark, nmark,
-							  NULL, 0);
-		END_CRIT_SECTION();
-	}
+/*
+ * Without an xid of a sweep nothing is marked.
+ */
+static void
+finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept)
+{
+	Buffer		buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, b->blk,
+											RBM_NORMAL, vac->bstrategy);
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber mark[InplaceMaxTuplesPerPage];
+	OffsetNumber clear[InplaceMaxTuplesPerPage];
+	int			nmark = 0;
+	int			nclear;
+	TransactionId horizon = InvalidTransactionId;
+	bool		others;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (TransactionIdIsValid(swept))
+		nmark = find_unchanged_rows(vac, b, page, mark, &horizon);
+	nclear = find_swept_rows(vac, page, clear, &horizon, &others);
+	change_marks(vac, buffer, horizon, swept, mark, nmark, clear, nclear);
 	UnlockReleaseBuffer(buffer);
 }
 
 /*
- * Not in parallel mode, where no xid can be assigned.
+ * Not in parallel mode, where no xid can be assigned.  What was put off of step 4
+ * is done in any case: relfrozenxid may be about to pass those xids.
  */
 void
 stale_finish(InplaceVacuum *vac)
 {
-	if (vac->swept && !vac->failsafe)
-	{
-		TransactionId swept = GetCurrentTransactionId();
+	TransactionId swept = InvalidTransactionId;
 
-		for (Size i = 0; i < vac->stale.nblocks; i++)
-		{
-			VacuumDelayPoint();
-			vac->blkno = vac->stale.blocks[i].blk;
-			mark_page(vac, &vac->stale.blocks[i], swept);
-		}
-		vac->blkno = InvalidBlockNumber;
+	if (vac->swept && !vac->failsafe)
+		swept = GetCurrentTransactionId();
+
+	for (Size i = 0; i < vac->stale.nblocks; i++)
+	{
+		const StaleBlock *b = &vac->stale.blocks[i];
+
+		if (!TransactionIdIsValid(swept) && !b->clear_later)
+			continue;
+		VacuumDelayPoint();
+		vac->blkno = b->blk;
+		finish_page(vac, b, swept);
 	}
+	vac->blkno = InvalidBlockNumber;
 	stale_rows_free(&vac->stale);
 }

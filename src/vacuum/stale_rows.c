@@ -47,7 +47,7 @@ have_room(StaleRows *stale, Size memory)
  */
 bool
 stale_rows_add(StaleRows *stale, BlockNumber blk, const OffsetNumber *offs,
-			   int noffs, Size memory)
+			   int noffs, bool clear_later, Size memory)
 {
 	StaleBlock *b;
 
@@ -58,6 +58,7 @@ stale_rows_add(StaleRows *stale, BlockNumber blk, const OffsetNumber *offs,
 	b = &stale->blocks[stale->nblocks++];
 	memset(b, 0, sizeof(StaleBlock));
 	b->blk = blk;
+	b->clear_later = clear_later;
 	for (int i = 0; i < noffs; i++)
 		stale_block_add(b->rows, offs[i]);
 	stale->nrows += noffs;

@@ -19,6 +19,7 @@
 typedef struct StaleBlock
 {
 	BlockNumber blk;
+	bool		clear_later;	/* other rows wait to be rid of their mark */
 	uint64		rows[STALE_BLOCK_WORDS];	/* in the set */
 	/* in the index at hand: */
 	uint64		met[STALE_BLOCK_WORDS]; /* an entry, or more */
@@ -94,7 +95,8 @@ stale_rows_wanted(const StaleRows *stale, ItemPointer tid)
 }
 
 extern bool stale_rows_add(StaleRows *stale, BlockNumber blk,
-						   const OffsetNumber *offs, int noffs, Size memory);
+						   const OffsetNumber *offs, int noffs,
+						   bool clear_later, Size memory);
 extern void stale_rows_drop(StaleRows *stale, ItemPointer tid);
 extern void stale_rows_prepare(StaleRows *stale);
 extern void stale_rows_begin_index(StaleRows *stale);

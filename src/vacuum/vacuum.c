@@ -216,6 +216,7 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 	double		age;
 	int64		images_before = pgWalUsage.wal_fpi;
 	Size		space;
+	bool		clear_later;
 
 	visibilitymap_pin(vac->rel, blk, vmbuffer);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
@@ -231,13 +232,13 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 	inplace_prune_page(vac->rel, buffer, vac->vistest,
 					   vac->cutoffs.OldestXmin, vac->nindexes == 0,
 					   InvalidOffsetNumber, &pruned);
-	stale_clear_page(vac, buffer);
+	clear_later = stale_clear_page(vac, buffer, true);
 	inplace_survey_page(vac, buffer, survey);
 	survey->pruned = pruned.modified;
 	survey->imaged = pruned.modified && pgWalUsage.wal_fpi > images_before;
 	survey->page.age = age;
 	inplace_freeze_page(vac, buffer, survey);
-	stale_note_page(vac, buffer, survey);
+	stale_note_page(vac, buffer, survey, clear_later);
 	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);
 
 	space = PageGetHeapFreeSpace(page);

@@ -298,11 +298,12 @@ extern void dead_reader_end(DeadReader *reader);
 
 /* ---------------- stale.c ---------------- */
 
-extern void stale_clear_page(InplaceVacuum *vac, Buffer buffer);
+extern bool stale_clear_page(InplaceVacuum *vac, Buffer buffer,
+							 bool may_put_off);
 extern void stale_survey_row(InplaceVacuum *vac, OffsetNumber off,
 							 InplaceTupleHeader tup, PageSurvey *survey);
 extern void stale_note_page(InplaceVacuum *vac, Buffer buffer,
-							const PageSurvey *survey);
+							const PageSurvey *survey, bool clear_later);
 extern void stale_sweep(InplaceVacuum *vac);
 extern void stale_finish(InplaceVacuum *vac);
 
