@@ -61,6 +61,9 @@ inplace_analyze_next_block(TableScanDesc sscan, BlockNumber blockno,
 
 /*
  * Count the rows of the page and list those to be sampled in vis[].
+ *
+ * Rows with stale index entries count as dead.  Those that VACUUM has swept have none
+ * any more: see count_swept().
  */
 static void
 classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
@@ -71,6 +74,8 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 	OffsetNumber off;
 	OffsetNumber maxoff;
 	Page		page;
+	int			nswept = 0;
+	bool		others = false; /* rows that are stale, and not swept */
 
 	scan->dead = 0;
 
@@ -90,6 +95,7 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 		InplaceTupleHeader tup;
 		bool		all_visible;
 		bool		ours;
+		bool		swept;
 
 		if (!ItemIdIsNormal(lp))
 		{
@@ -101,6 +107,9 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		ours = false;
+		swept = HdrIsSwept(tup);
+		if ((tup->t_infomask & IP_STALE) && !swept)
+			others = true;
 		switch (inplace_row_state(rel, tup, buffer, oldest_xmin, NULL,
 								  &all_visible))
 		{
@@ -108,7 +117,12 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 				scan->vis[n++] = off;
 				/* and for its stale index entries */
 				if (tup->t_infomask & IP_STALE)
-					scan->dead++;
+				{
+					if (swept)
+						nswept++;
+					else
+						scan->dead++;
+				}
 				break;
 
 			case ROW_DEAD:
@@ -147,8 +161,28 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 	inplace_scan_copy_page(scan, page);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
+	if (nswept > 0 && others)
+		scan->busy++;
+	else if (nswept > 0)
+	{
+		scan->calm++;
+		scan->swept += nswept;
+	}
 	scan->nvis = n;
 	scan->classified = true;
+}
+
+/*
+ * Swept rows count, all of those met so far, as VACUUM counts them.
+ */
+static void
+count_swept(InplaceScanDesc scan, double before, double *deadrows)
+{
+	if (scan->swept_counted)
+		*deadrows -= before;
+	scan->swept_counted = SweptRowsCount(scan->calm, scan->busy);
+	if (scan->swept_counted)
+		*deadrows += scan->swept;
 }
 
 static bool
@@ -160,8 +194,11 @@ inplace_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin,
 
 	if (!scan->classified)
 	{
+		double		swept_before = scan->swept;
+
 		classify_page(scan, OldestXmin);
 		*deadrows += scan->dead;
+		count_swept(scan, swept_before, deadrows);
 	}
 
 	while (scan->cindex < scan->nvis)

@@ -587,6 +587,9 @@ inplace_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey key,
 	scan->strategy = NULL;
 	scan->stream = NULL;
 	scan->startblock = 0;
+	scan->swept = 0;
+	scan->swept_counted = false;
+	scan->calm = scan->busy = 0;
 	scan->pworker = pscan == NULL ? NULL :
 		palloc(sizeof(ParallelBlockTableScanWorkerData));
 

@@ -53,6 +53,11 @@ typedef struct InplaceScanDescData
 	int			nvis;
 	bool		classified;		/* ANALYZE: vis[] is that of this page */
 	double		dead;			/* ANALYZE: dead rows of this page */
+	double		swept;			/* ... swept ones of pages that have no other
+								 * stale rows, so far */
+	bool		swept_counted;	/* ... among the dead ones */
+	BlockNumber calm;			/* ... such pages, */
+	BlockNumber busy;			/* and those that have both */
 	struct ReadStream *stream;	/* 17 and up, or NULL */
 
 	uint16		vis[InplaceMaxTuplesPerPage];

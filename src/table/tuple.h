@@ -251,6 +251,16 @@ StaticAssertDecl(BARE_CODES < SizeOfPageHeaderData,
 	 ((h)->t_infomask & (IP_FRESH | IP_LOCK_BITS)) == IP_FRESH && \
 	 (h)->t_undo[4] == SWEPT_MARK)
 
+/*
+ * Do swept rows count as dead?  Where they are the only stale ones on their pages, if
+ * there are next to no pages ("busy") that have others too (vacuum/stale.c).
+ */
+static inline bool
+SweptRowsCount(BlockNumber calm, BlockNumber busy)
+{
+	return busy <= calm / 10;
+}
+
 /* (whoever has locked it has ended) */
 static inline void
 HdrSetSwept(InplaceTupleHeader h, TransactionId xid)

@@ -97,6 +97,8 @@ inplace_update_in_place(UpdateState *us)
 	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
 		(us->stale ? IP_STALE : 0) |
 		(us->key_changed ? IP_KEYS_UPDATED : 0);
+	us->leaves_entry = us->stale &&
+		(!(us->rc.base.t_infomask & IP_STALE) || HdrIsSwept(tup));
 	if (us->stale)
 		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base);
 

@@ -39,12 +39,15 @@
  * there is something to find, and with index_cleanup = auto only if the
  * candidates are on more than a small part of the pages.
  *
- * Statistics.  A row counts as dead from the update that makes it IP_STALE
- * (update.c) until its mark is cleared, once, however often it is updated:
- * that is what makes autovacuum come, twice.  So VACUUM reports the rows that
- * it leaves behind as dead (stale_pending), like those that are recently dead; but
- * not those with which the next VACUUM could not get any further either, or
- * autovacuum would never rest.
+ * Statistics.  A row counts as dead from the update that leaves an entry behind
+ * (update.c) until VACUUM has swept it, once, however often it is updated: that is
+ * what makes autovacuum come.  So VACUUM reports the rows that it leaves behind
+ * as dead (stale_pending), like those that are recently dead; but not those with
+ * which the next VACUUM could not get any further either, or autovacuum would
+ * never rest.  Swept rows are not dead; but where a table has come to rest they
+ * count, so that autovacuum comes a second time and clears their marks.  Under a
+ * load that goes on few pages would be all-visible after that, and the rows that it
+ * changes have it come as often as on heap.
  *
  * Rows whose indexed values are in the TOAST table are left alone: these
  * cannot be fetched with a page locked.
@@ -84,16 +87,16 @@ advance_horizon(TransactionId *horizon, TransactionId xid)
 
 /*
  * The rows of a page that are to be rid of IP_STALE; the horizon is that of the
- * record.  "others" tells whether there are rows that nobody has swept yet.
+ * record.  "others" are those that have not been swept yet.
  */
 static int
 find_swept_rows(InplaceVacuum *vac, Page page, OffsetNumber *clear,
-				TransactionId *horizon, bool *others)
+				TransactionId *horizon, int *others)
 {
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	int			nclear = 0;
 
-	*others = false;
+	*others = 0;
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
@@ -108,7 +111,7 @@ find_swept_rows(InplaceVacuum *vac, Page page, OffsetNumber *clear,
 			advance_horizon(horizon, HdrGetUndo32(tup));
 		}
 		else if ((tup->t_infomask & IP_STALE) && !HdrIsSwept(tup))
-			*others = true;
+			(*others)++;
 	}
 	return nclear;
 }
@@ -140,11 +143,11 @@ stale_clear_page(InplaceVacuum *vac, Buffer buffer, bool may_put_off)
 {
 	OffsetNumber clear[InplaceMaxTuplesPerPage];
 	TransactionId horizon = InvalidTransactionId;
-	bool		others;
+	int			others;
 	int			nclear = find_swept_rows(vac, BufferGetPage(buffer), clear,
 										 &horizon, &others);
 
-	if (nclear > 0 && others && vac->do_index_vacuuming && may_put_off)
+	if (nclear > 0 && others > 0 && vac->do_index_vacuuming && may_put_off)
 		return true;
 	change_marks(vac, buffer, horizon, InvalidTransactionId, NULL, 0,
 				 clear, nclear);
@@ -304,12 +307,20 @@ stale_sweep(InplaceVacuum *vac)
 
 /* ---------------- step 3, and what was put off of step 4 ---------------- */
 
+typedef struct Calm
+{
+	BlockNumber pages;			/* whose stale rows have all been swept now */
+	int64		rows;			/* ... with so many of them */
+	BlockNumber busy_pages;		/* others */
+} Calm;
+
 /*
- * The candidates of a page that nobody has changed since they were noted.
+ * The candidates of a page that nobody has changed since they were noted, and how
+ * many others there are.
  */
 static int
 find_unchanged_rows(InplaceVacuum *vac, const StaleBlock *b, Page page,
-					OffsetNumber *mark, TransactionId *horizon)
+					OffsetNumber *mark, TransactionId *horizon, int *changed)
 {
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	int			nmark = 0;
@@ -322,11 +333,14 @@ find_unchanged_rows(InplaceVacuum *vac, const StaleBlock *b, Page page,
 			!ItemIdIsNormal(PageGetItemId(page, off)))
 			continue;
 		tup = PageGetTupleAt(page, off);
-		if (tup->t_infomask & IP_STALE)
-			vac->stale_pending++;
-		if (!(tup->t_natts & IP_UNCHANGED) || !(tup->t_infomask & IP_STALE) ||
-			locked_by_somebody(vac, b->blk, off, tup))
+		if (!(tup->t_infomask & IP_STALE))
 			continue;
+		if (!(tup->t_natts & IP_UNCHANGED) ||
+			locked_by_somebody(vac, b->blk, off, tup))
+		{
+			(*changed)++;
+			continue;
+		}
 		mark[nmark++] = off;
 		if (!(tup->t_infomask & IP_FROZEN))
 			advance_horizon(horizon, tup->t_xid);
@@ -338,7 +352,8 @@ find_unchanged_rows(InplaceVacuum *vac, const StaleBlock *b, Page page,
  * Without an xid of a sweep nothing is marked.
  */
 static void
-finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept)
+finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept,
+			Calm *calm)
 {
 	Buffer		buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, b->blk,
 											RBM_NORMAL, vac->bstrategy);
@@ -347,13 +362,22 @@ finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept)
 	OffsetNumber clear[InplaceMaxTuplesPerPage];
 	int			nmark = 0;
 	int			nclear;
+	int			changed = 0;
+	int			others;
 	TransactionId horizon = InvalidTransactionId;
-	bool		others;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (TransactionIdIsValid(swept))
-		nmark = find_unchanged_rows(vac, b, page, mark, &horizon);
+		nmark = find_unchanged_rows(vac, b, page, mark, &horizon, &changed);
 	nclear = find_swept_rows(vac, page, clear, &horizon, &others);
+	vac->stale_pending += changed;
+	if (others > nmark)
+		calm->busy_pages++;
+	else if (nmark > 0)
+	{
+		calm->pages++;
+		calm->rows += nmark;
+	}
 	change_marks(vac, buffer, horizon, swept, mark, nmark, clear, nclear);
 	UnlockReleaseBuffer(buffer);
 }
@@ -366,6 +390,7 @@ void
 stale_finish(InplaceVacuum *vac)
 {
 	TransactionId swept = InvalidTransactionId;
+	Calm		calm = {0};
 
 	if (vac->swept && !vac->failsafe)
 		swept = GetCurrentTransactionId();
@@ -378,8 +403,10 @@ stale_finish(InplaceVacuum *vac)
 			continue;
 		VacuumDelayPoint();
 		vac->blkno = b->blk;
-		finish_page(vac, b, swept);
+		finish_page(vac, b, swept, &calm);
 	}
+	if (SweptRowsCount(calm.pages, calm.busy_pages))
+		vac->stale_pending += calm.rows;
 	vac->blkno = InvalidBlockNumber;
 	stale_rows_free(&vac->stale);
 }
