@@ -430,6 +430,16 @@ BtPrimitiveScan(BTScanOpaque so)
 #define RelationOwnedBy(relid, roleid)	pg_class_ownercheck(relid, roleid)
 #endif
 
+/*
+ * Must a bitmap say of each entry that its row is to be rechecked?  From 17 on
+ * it is left to the table what is read of a bitmap (table/bitmap.c).
+ */
+#if PG_VERSION_NUM >= 170000
+#define BITMAP_RECHECKS_ALL	false
+#else
+#define BITMAP_RECHECKS_ALL	true
+#endif
+
 /* goes before the whole declaration */
 #if PG_VERSION_NUM >= 180000
 #define INPLACE_NORETURN	pg_noreturn

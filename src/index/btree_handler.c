@@ -7,8 +7,8 @@
  * (index.h):
  *	 amrescan, amgettuple	get the entry along with each TID and leave it in the
  *				table's fetch state, where the row is compared with it
- *	 amgetbitmap	has every row rechecked (the loop is the one thing that is
- *				written anew)
+ *	 amgetbitmap	up to 16 has every row rechecked, from 17 on the table sees to
+ *				that (the loop is the one thing that is written anew)
  *	 ambeginscan, amendscan, aminitparallelscan, ammarkpos, amrestrpos	let those know
  *				who merge pages (in_flight.c)
  *	 aminsert	leaves the key for the table's side of a unique
@@ -250,7 +250,7 @@ inplace_btree_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	{
 		if (!_bt_first(scan, ForwardScanDirection))
 			continue;
-		tbm_add_tuples(tbm, &scan->xs_heaptid, 1, true);
+		tbm_add_tuples(tbm, &scan->xs_heaptid, 1, BITMAP_RECHECKS_ALL);
 		n++;
 		for (;;)
 		{
@@ -258,7 +258,7 @@ inplace_btree_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 				!_bt_next(scan, ForwardScanDirection))
 				break;
 			tbm_add_tuples(tbm, &so->currPos.items[so->currPos.itemIndex].heapTid,
-						   1, true);
+						   1, BITMAP_RECHECKS_ALL);
 			n++;
 		}
 	} while (so->numArrayKeys && BtNextArrayKeys(scan));

@@ -11,6 +11,13 @@
  * An index entry leads to a row by its TID, and the row to the version that
  * the snapshot sees: there are no chains on the page to follow.
  *
+ * An entry of a former key (index/index.h) may be among those that made the bitmap, which
+ * does not know of keys.  From 17 on what is loaded of a page is rechecked if there is a row
+ * among it that is IP_STALE; no other can have had such an entry when the index was
+ * read, for the mark outlives the snapshots of those who may have (vacuum/stale.c).  Up to
+ * 16 the executor may pass over all-visible pages unless the bitmap says recheck, and has
+ * counted rows wrongly that way (up to 16.8 and 15.12), so the index says it of all.
+ *
  * No page is passed over because nothing but the number of its rows is wanted
  * (17 leaves that to the table access method).
  *
@@ -117,7 +124,7 @@ next_page(InplaceScanDesc scan, bool *recheck,
 
 	inplace_scan_load_page(scan, offs, noffs);
 
-	*recheck = res->recheck;
+	*recheck = res->recheck || scan->stale_rows;
 	if (res->lossy)
 		(*lossy_pages)++;
 	else
@@ -161,6 +168,8 @@ inplace_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *res)
 	scan->inited = true;
 
 	inplace_scan_load_page(scan, res->offsets, res->ntuples);
+	if (scan->stale_rows)
+		res->recheck = true;
 
 	return scan->nvis > 0;
 }

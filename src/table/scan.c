@@ -352,10 +352,12 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	bool		hints = false;
 	bool		undo_deletes = false;
 	int			count;
+	uint16		flags = 0;
 	int			i;
 	int			n = 0;
 
 	scan->nvis = 0;
+	scan->stale_rows = false;
 
 	inplace_note_row_page(rel, scan->cblock, &scan->cbuf);
 	inplace_page_prune_opt(rel, buffer);
@@ -407,6 +409,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 		if (!ItemIdIsNormal(lp))
 			continue;
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		flags |= tup->t_infomask;
 
 		if (!all_visible)
 		{
@@ -443,6 +446,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	inplace_scan_copy_page(scan, page);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->nvis = n;
+	scan->stale_rows = (flags & IP_STALE) != 0;
 
 	/* of these the undo worker does not know */
 	if (unlikely(undo_deletes) && !RecoveryInProgress())

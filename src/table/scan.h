@@ -51,6 +51,8 @@ typedef struct InplaceScanDescData
 	OffsetNumber coffset;		/* row at a time: last row returned */
 	int			cindex;			/* page at a time: its index in vis[] */
 	int			nvis;
+	bool		stale_rows;		/* ... among the rows looked at there are
+								 * IP_STALE ones */
 	bool		classified;		/* ANALYZE: vis[] is that of this page */
 	double		dead;			/* ANALYZE: dead rows of this page */
 	double		swept;			/* ... swept ones of pages that have no other
