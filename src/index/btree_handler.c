@@ -138,6 +138,8 @@ inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 			fetch->scan = scan;
 		if (fetch && !scan->xs_want_itup)
 			fetch->itup_wanted_by_us = true;
+		if (fetch)
+			fetch->only_scan = want_itup ? scan : NULL;
 		scan->xs_want_itup = true;
 	}
 	nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
@@ -209,17 +211,13 @@ expect_next_row(IndexScanDesc scan, ScanDirection dir)
 						   &so->currPos.items[next].heapTid);
 }
 
-static bool
-inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
+static pg_noinline bool
+next_entry(IndexScanDesc scan, ScanDirection dir)
 {
 	StandbyScan *standby = standby_scan(scan);
 	bool		found;
 
-#ifdef USE_ASSERT_CHECKING
-	if (scan->kill_prior_tuple)
-		avoid_assertion(scan);
-#endif
-	found = likely(standby == NULL) ? nbtree_routine()->amgettuple(scan, dir) :
+	found = likely(standby == NULL) ? btgettuple(scan, dir) :
 		standby_scan_next(standby, scan, dir);
 
 	if (scan->xs_heapfetch && RelationIsInplace(scan->heapRelation))
@@ -231,11 +229,23 @@ inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 		fetch->itup = !found ? NULL : (IndexTuple)
 			(so->currTuples + so->currPos.items[so->currPos.itemIndex].tupleOffset);
 
-		/* (an index-only scan goes to the table for some rows only) */
 		if (found && fetch->itup_wanted_by_us)
 			expect_next_row(scan, dir);
 	}
 	return found;
+}
+
+static bool
+inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
+{
+#ifdef USE_ASSERT_CHECKING
+	if (scan->kill_prior_tuple)
+		avoid_assertion(scan);
+#endif
+	/* an index-only scan goes to the table for some rows only, see only_scan */
+	if (scan->xs_want_itup && likely(standby_scan(scan) == NULL))
+		return btgettuple(scan, dir);
+	return next_entry(scan, dir);
 }
 
 static int64

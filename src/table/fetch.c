@@ -544,6 +544,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 							  slot);
 		if (found && stale)
 		{
+			if (fetch->only_scan != NULL)
+				fetch->itup = fetch->only_scan->xs_itup;
 			if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 				found = dirty_key_matches(rel, fetch, blk, off, tup,
 										  RowLength(tup, lp), snapshot);
