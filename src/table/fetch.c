@@ -545,7 +545,10 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		if (found && stale)
 		{
 			if (fetch->only_scan != NULL)
+			{
+				fetch->index = fetch->only_scan->indexRelation;
 				fetch->itup = fetch->only_scan->xs_itup;
+			}
 			if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
 				found = dirty_key_matches(rel, fetch, blk, off, tup,
 										  RowLength(tup, lp), snapshot);

@@ -561,8 +561,8 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	/*
 	 * The server counts a dead row for every update.  One in place leaves
 	 * nothing for VACUUM, unless it is the row's first that leaves an entry
-	 * behind in an index, or the first since VACUUM took out those that were
-	 * there; that stays so if it is rolled back.
+	 * behind in an index, or of a row that VACUUM has to go through the
+	 * indexes for again; that stays so if it is rolled back.
 	 */
 	CountUpdate(rel, *in_place, !*in_place && us->newbuf != us->buffer);
 	if (*in_place && !us->leaves_entry)

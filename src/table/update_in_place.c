@@ -97,8 +97,13 @@ inplace_update_in_place(UpdateState *us)
 	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
 		(us->stale ? IP_STALE : 0) |
 		(us->key_changed ? IP_KEYS_UPDATED : 0);
-	us->leaves_entry = us->stale &&
-		(!(us->rc.base.t_infomask & IP_STALE) || HdrIsSwept(tup));
+
+	/*
+	 * A row that has been swept (and locked since, maybe) has no version in
+	 * undo; with this one its sweep counts for nothing any more.
+	 */
+	us->leaves_entry = (us->rc.base.t_infomask & IP_STALE) ?
+		(us->rc.base.t_infomask & IP_FRESH) != 0 : us->stale;
 	if (us->stale)
 		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base);
 

@@ -40,7 +40,8 @@
  * candidates are on more than a small part of the pages.
  *
  * Statistics.  A row counts as dead from the update that leaves an entry behind
- * (update.c) until VACUUM has swept it, once, however often it is updated: that is
+ * (update.c) until VACUUM has swept it, once, however often it is updated, and from
+ * the first update after that, which takes its mark of that away: that is
  * what makes autovacuum come.  So VACUUM reports the rows that it leaves behind
  * as dead (stale_pending), like those that are recently dead; but not those with
  * which the next VACUUM could not get any further either, or autovacuum would

@@ -61,11 +61,15 @@ $changes->query_safe(q{BEGIN; UPDATE k SET n = n + 1 WHERE id % 30 = 1});
 dead_after(['VACUUM k'], 0, 'swept rows do not count where others are being changed');
 dead_after(['ANALYZE k'], 0, 'nor for ANALYZE');
 dead_after([ q{UPDATE k SET n = n - 1 WHERE id % 300 = 0} ], 16, 'but those of them do that get another entry');
+dead_after([ q{SELECT count(*) FROM (SELECT FROM k WHERE id % 300 = 3 FOR UPDATE) x}, q{UPDATE k SET n = n - 1 WHERE id % 300 = 3} ],
+	33, 'after a lock, too');
+dead_after([ q{UPDATE k SET p = repeat('w', 100) WHERE id % 300 = 6}, q{UPDATE k SET n = n - 1 WHERE id % 300 = 6} ],
+	50, 'and after an update of another column, once');
 $changes->query_safe(q{COMMIT; SELECT pg_stat_force_next_flush()});
 $changes->quit;
-dead_after(['SELECT 1'], 183, 'and those of the others');
-dead_after(['ANALYZE k'], 183, 'which is what ANALYZE counts');
-dead_after(['VACUUM k'], 183, 'these are swept, and alone on their pages');
+dead_after(['SELECT 1'], 217, 'and those of the others');
+dead_after(['ANALYZE k'], 217, 'which is what ANALYZE counts');
+dead_after(['VACUUM k'], 217, 'these are swept, and alone on their pages');
 dead_after(['VACUUM k'], 0, 'so VACUUM is done with them');
 is(one($node, $visible), 't', 'all pages are all-visible again');
 dead_after([ q{UPDATE k SET n = n + 1 WHERE id <= 2000}, 'VACUUM (INDEX_CLEANUP off) k' ],
