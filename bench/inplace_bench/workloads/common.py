@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import pgbench
 from ..measure import Measured, measuring
 from ..model import Params
@@ -45,3 +47,10 @@ def same_by_index(db: Database, table: str, column: str) -> None:
             conn.close()
     if got[0] != got[1]:
         raise Refused(f"{db.method}: {table} by the index on {column}: {got[1]}, without it: {got[0]}")
+
+
+def plan_nodes(plan: dict[str, Any]) -> Any:
+    """The nodes of a plan that EXPLAIN (FORMAT JSON) gave."""
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from plan_nodes(child)

@@ -13,7 +13,7 @@ from typing import Any
 from ..measure import Measured, measuring
 from ..model import Params, Target, Workload
 from ..server import Database, Refused
-from .common import accounts, using
+from .common import accounts, plan_nodes, using
 
 UPDATES = 10        # of every row, in statements of a fifth of the rows, VACUUM after the first half
 EXECUTIONS = 7
@@ -36,12 +36,6 @@ KINDS = {
 
 def _metric(table: str, kind: str) -> str:
     return f"{table}_{kind}"
-
-
-def _nodes(plan: dict[str, Any]) -> Any:
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from _nodes(child)
 
 
 class IndexScans(Workload):
@@ -95,7 +89,7 @@ class IndexScans(Workload):
                     cur.execute("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + query)
                     got = cur.fetchone()[0]
                     got = (json.loads(got) if isinstance(got, str) else got)[0]
-                    nodes = [x["Node Type"] for x in _nodes(got["Plan"])]
+                    nodes = [x["Node Type"] for x in plan_nodes(got["Plan"])]
                     if node not in nodes:
                         raise Refused(f"index-scan: not the plan wanted: {nodes}")
                     took.append(got["Execution Time"] / 1000)

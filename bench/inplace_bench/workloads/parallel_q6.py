@@ -12,7 +12,7 @@ from typing import Any
 from ..measure import Measured, measuring
 from ..model import Params, Target, Workload
 from ..server import Database, Refused
-from .common import accounts
+from .common import accounts, plan_nodes
 
 LINEITEM = """CREATE TABLE lineitem (
     l_orderkey bigint NOT NULL, l_partkey int NOT NULL, l_suppkey int NOT NULL, l_linenumber int NOT NULL,
@@ -39,12 +39,6 @@ SETTINGS = """SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = o
 SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET max_parallel_workers_per_gather = {n}"""
 WORKERS = (0, 1, 2)
-
-
-def _nodes(plan: dict[str, Any]) -> Any:
-    yield plan
-    for child in plan.get("Plans", ()):
-        yield from _nodes(child)
 
 
 class ParallelQ6(Workload):
@@ -102,7 +96,7 @@ class ParallelQ6(Workload):
                     cur.execute("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + Q6)
                     got = cur.fetchone()[0]
                     got = (json.loads(got) if isinstance(got, str) else got)[0]
-                    nodes = list(_nodes(got["Plan"]))
+                    nodes = list(plan_nodes(got["Plan"]))
                     took.append(got["Execution Time"] / 1000)
                     scan = [x["Node Type"] for x in nodes if x.get("Index Name") == "lineitem_shipdate"]
                     launched = sum(x.get("Workers Launched", 0) for x in nodes)
