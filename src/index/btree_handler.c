@@ -7,8 +7,8 @@
  * (index.h):
  *	 amrescan, amgettuple	get the entry along with each TID and leave it in the
  *				table's fetch state, where the row is compared with it
- *	 amgetbitmap	up to 16 has every row rechecked, from 17 on the table sees to
- *				that (the loop is the one thing that is written anew)
+ *	 amgetbitmap	up to 16 has every row rechecked, from 17 on the table sees
+ *				to that (the loop is the one thing that is written anew)
  *	 ambeginscan, amendscan, aminitparallelscan, ammarkpos, amrestrpos	let those know
  *				who merge pages (in_flight.c)
  *	 aminsert	leaves the key for the table's side of a unique

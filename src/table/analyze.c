@@ -62,8 +62,8 @@ inplace_analyze_next_block(TableScanDesc sscan, BlockNumber blockno,
 /*
  * Count the rows of the page and list those to be sampled in vis[].
  *
- * Rows with stale index entries count as dead.  Those that VACUUM has swept have none
- * any more: see count_swept().
+ * Rows with stale index entries count as dead.  Those that VACUUM has swept
+ * have none any more: see count_swept().
  */
 static void
 classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)

@@ -11,12 +11,14 @@
  * An index entry leads to a row by its TID, and the row to the version that
  * the snapshot sees: there are no chains on the page to follow.
  *
- * An entry of a former key (index/index.h) may be among those that made the bitmap, which
- * does not know of keys.  From 17 on what is loaded of a page is rechecked if there is a row
- * among it that is IP_STALE; no other can have had such an entry when the index was
- * read, for the mark outlives the snapshots of those who may have (vacuum/stale.c).  Up to
- * 16 the executor may pass over all-visible pages unless the bitmap says recheck, and has
- * counted rows wrongly that way (up to 16.8 and 15.12), so the index says it of all.
+ * An entry of a former key (index/index.h) may be among those that made the
+ * bitmap, which does not know of keys.  From 17 on what is loaded of a page is
+ * rechecked if there is a row among it that is IP_STALE; no other can have had
+ * such an entry when the index was read, for the mark outlives the snapshots of
+ * those who may hold one (vacuum/stale.c).  Up to 16 it is the executor that
+ * passes over all-visible pages unless the bitmap says recheck, and in older
+ * minor versions it counts rows wrongly that way; so there the index says it of
+ * all rows.
  *
  * No page is passed over because nothing but the number of its rows is wanted
  * (17 leaves that to the table access method).

@@ -88,7 +88,7 @@ typedef struct InplaceIndexFetchData
 	/* left by an inplace_btree scan: the entry that the next TID is from */
 	Relation	index;
 	IndexTuple	itup;
-	IndexScanDesc only_scan;	/* ... of an index-only scan it is its xs_itup */
+	IndexScanDesc only_scan;	/* of an index-only scan it is its xs_itup */
 	StandbyScan standby;		/* if the scan began on one */
 
 	/* for an index-only scan of one with INCLUDE columns */

@@ -252,8 +252,8 @@ StaticAssertDecl(BARE_CODES < SizeOfPageHeaderData,
 	 (h)->t_undo[4] == SWEPT_MARK)
 
 /*
- * Do swept rows count as dead?  Where they are the only stale ones on their pages, if
- * there are next to no pages ("busy") that have others too (vacuum/stale.c).
+ * Do swept rows count as dead?  Where they are the only stale ones on their
+ * pages, if next to no pages ("busy") have others too (vacuum/stale.c).
  */
 static inline bool
 SweptRowsCount(BlockNumber calm, BlockNumber busy)

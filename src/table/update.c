@@ -565,7 +565,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	 * indexes for again; that stays so if it is rolled back.
 	 */
 	CountUpdate(rel, *in_place, !*in_place && us->newbuf != us->buffer);
-	if (*in_place && !us->leaves_entry)
+	if (*in_place && !us->needs_sweep)
 		pgstat_update_heap_dead_tuples(rel, 1);
 	return TM_Ok;
 }

@@ -38,8 +38,8 @@ typedef struct UpdateState
 	TakingIndexes *taking;		/* indexes that can take it, or NULL */
 	bool		stale;			/* a key of theirs changed: the old entry
 								 * stays */
-	bool		leaves_entry;	/* ... the row's first such one, or it has to
-								 * be swept again: for VACUUM to know */
+	bool		needs_sweep;	/* ... which makes the row one for VACUUM, and
+								 * it was not before */
 	bool		verified;		/* with the row as in verified_hdr, */
 	bool		apart;			/* ... the new keys may stand beside the old */
 	InplaceTupleHeaderData verified_hdr;

@@ -102,7 +102,7 @@ inplace_update_in_place(UpdateState *us)
 	 * A row that has been swept (and locked since, maybe) has no version in
 	 * undo; with this one its sweep counts for nothing any more.
 	 */
-	us->leaves_entry = (us->rc.base.t_infomask & IP_STALE) ?
+	us->needs_sweep = (us->rc.base.t_infomask & IP_STALE) ?
 		(us->rc.base.t_infomask & IP_FRESH) != 0 : us->stale;
 	if (us->stale)
 		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base);

@@ -40,15 +40,16 @@
  * candidates are on more than a small part of the pages.
  *
  * Statistics.  A row counts as dead from the update that leaves an entry behind
- * (update.c) until VACUUM has swept it, once, however often it is updated, and from
- * the first update after that, which takes its mark of that away: that is
- * what makes autovacuum come.  So VACUUM reports the rows that it leaves behind
- * as dead (stale_pending), like those that are recently dead; but not those with
- * which the next VACUUM could not get any further either, or autovacuum would
- * never rest.  Swept rows are not dead; but where a table has come to rest they
- * count, so that autovacuum comes a second time and clears their marks.  Under a
- * load that goes on few pages would be all-visible after that, and the rows that it
- * changes have it come as often as on heap.
+ * (update.c) until VACUUM has swept it, once, however often it is updated, and
+ * again from the first update after that, which takes the sweep's mark away:
+ * that makes autovacuum come.  So VACUUM reports the rows that it leaves
+ * behind as dead (stale_pending), like those that are recently dead; but not
+ * those with which the next VACUUM could not get any further either, or
+ * autovacuum would never rest.  Rows that it has swept itself are not dead; but
+ * where a table has come to rest they count, so that autovacuum comes a second
+ * time and clears their marks.  Under a load that goes on few pages would be
+ * all-visible after that, and the rows that it changes have it come as often as
+ * on heap.
  *
  * Rows whose indexed values are in the TOAST table are left alone: these
  * cannot be fetched with a page locked.
@@ -316,8 +317,8 @@ typedef struct Calm
 } Calm;
 
 /*
- * The candidates of a page that nobody has changed since they were noted, and how
- * many others there are.
+ * The candidates of a page that nobody has changed since they were noted, and
+ * how many others there are.
  */
 static int
 find_unchanged_rows(InplaceVacuum *vac, const StaleBlock *b, Page page,
@@ -384,8 +385,8 @@ finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept,
 }
 
 /*
- * Not in parallel mode, where no xid can be assigned.  What was put off of step 4
- * is done in any case: relfrozenxid may be about to pass those xids.
+ * Not in parallel mode, where no xid can be assigned.  What was put off of
+ * step 4 is done in any case: relfrozenxid may be about to pass those xids.
  */
 void
 stale_finish(InplaceVacuum *vac)
