@@ -147,6 +147,7 @@ inplace_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
 {
 	TransactionId xid;
 	InplaceTupleHeader tup;
+	InplaceTupleHeader formed = NULL;
 	Size		len;
 	BlockNumber blk;
 	OffsetNumber off;
@@ -158,10 +159,13 @@ inplace_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
 				 errmsg("cannot insert tuples in a parallel worker")));
 
 	xid = GetCurrentTransactionId();
-	tup = form_new_row(rel, slot, &len, options);
+	tup = inplace_slot_own_row(rel, slot, &len);
+	if (tup == NULL)
+		tup = formed = form_new_row(rel, slot, &len, options);
 	set_fresh_header(tup, xid, cid, options);
 	put_row(rel, tup, len, options, bistate, &blk, &off);
-	pfree(tup);
+	if (formed)
+		pfree(formed);
 
 	if (unlikely(OidIsValid(inplace_rewriting)))
 		RewriteProgressRowWritten(rel);

@@ -268,29 +268,56 @@ slot_fits_table(TupleTableSlot *slot, TupleDesc desc)
 }
 
 /*
- * A copy of the row in the slot, if it can be put into rel as it is: formed by
- * the table's own descriptor (the executor has slots materialized before they
- * come here) or one like it, complete, and with nothing to toast.  Else NULL.
- * The version part of the header is up to the caller.
+ * Can the slot's row be put into rel as it is?  It is formed by the table's own
+ * descriptor (the executor has slots materialized before they come here) or one
+ * like it, complete, and with nothing to toast.
+ */
+static bool
+is_ready_for(Relation rel, TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	return TTS_IS_INPLACE(slot) && is->tuple != NULL &&
+		slot_fits_table(slot, desc) &&
+		HdrNatts(is->tuple) == desc->natts &&
+		(is->tuple->t_natts & IP_HASEXTERNAL) == 0 &&
+		is->tuple_len <= TOAST_TUPLE_THRESHOLD;
+}
+
+/*
+ * A copy of such a row, or NULL.  The version part of the header is up to the
+ * caller.
  */
 InplaceTupleHeader
 inplace_slot_ready_row(Relation rel, TupleTableSlot *slot, Size *len)
 {
 	InplaceTupleTableSlot *is = ISLOT(slot);
-	TupleDesc	desc = RelationGetDescr(rel);
 	InplaceTupleHeader row;
 
-	if (!TTS_IS_INPLACE(slot) || is->tuple == NULL ||
-		!slot_fits_table(slot, desc) ||
-		HdrNatts(is->tuple) != desc->natts ||
-		(is->tuple->t_natts & IP_HASEXTERNAL) ||
-		is->tuple_len > TOAST_TUPLE_THRESHOLD)
+	if (!is_ready_for(rel, slot))
 		return NULL;
 	*len = is->tuple_len;
 	row = (InplaceTupleHeader) palloc(is->tuple_len);
 	memcpy(row, is->tuple, is->tuple_len);
 	row->t_natts &= ~IP_UNCHANGED;
 	return row;
+}
+
+/*
+ * The row itself, if it is in the slot's own memory, or NULL.  The caller may write
+ * the version part of its header, which the slot does not look at.
+ */
+InplaceTupleHeader
+inplace_slot_own_row(Relation rel, TupleTableSlot *slot, Size *len)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+
+	if (!is_ready_for(rel, slot) || (char *) is->tuple != is->buf)
+		return NULL;
+	*len = is->tuple_len;
+	is->tuple->t_natts &= ~IP_UNCHANGED;
+	return is->tuple;
 }
 
 static void
@@ -315,6 +342,41 @@ tts_inplace_materialize(TupleTableSlot *slot)
 	}
 }
 
+/* the heap tuple in a slot, or NULL */
+static inline HeapTuple
+heap_tuple_of(TupleTableSlot *slot)
+{
+	if (TTS_IS_BUFFERTUPLE(slot) || TTS_IS_HEAPTUPLE(slot))
+		return ((HeapTupleTableSlot *) slot)->tuple;
+	if (TTS_IS_MINIMALTUPLE(slot) && ((MinimalTupleTableSlot *) slot)->mintuple)
+		return ((MinimalTupleTableSlot *) slot)->tuple;
+	return NULL;
+}
+
+/*
+ * Copy from a slot that has a heap tuple, without its being taken apart.
+ */
+static bool
+copy_heap_tuple(TupleTableSlot *dst, TupleTableSlot *src)
+{
+	InplaceTupleTableSlot *ds = ISLOT(dst);
+	TupleDesc	desc = dst->tts_tupleDescriptor;
+	HeapTuple	heap = heap_tuple_of(src);
+	char	   *buf;
+
+	if (heap == NULL || !slot_fits_table(dst, src->tts_tupleDescriptor))
+		return false;
+	ExecClearTuple(dst);
+	buf = inplace_slot_buffer(dst, inplace_row_from_heap_bound(desc, heap));
+	ds->tuple_len = inplace_row_from_heap(desc, heap, (InplaceTupleHeader) buf);
+	if (ds->tuple_len == 0)
+		return false;
+	ds->tuple = (InplaceTupleHeader) buf;
+	ds->off = HdrSize(ds->tuple);
+	dst->tts_flags &= ~TTS_FLAG_EMPTY;
+	return true;
+}
+
 static void
 tts_inplace_copyslot(TupleTableSlot *dst, TupleTableSlot *src)
 {
@@ -333,7 +395,7 @@ tts_inplace_copyslot(TupleTableSlot *dst, TupleTableSlot *src)
 		ds->off = HdrSize(ds->tuple);
 		dst->tts_flags &= ~TTS_FLAG_EMPTY;
 	}
-	else
+	else if (!copy_heap_tuple(dst, src))
 	{
 		int			natts = src->tts_tupleDescriptor->natts;
 

@@ -95,6 +95,9 @@ InplaceSlotSetInfo(InplaceTupleTableSlot *is, const RowVersionInfo *vi)
 extern InplaceTupleHeader inplace_slot_ready_row(Relation rel,
 												 TupleTableSlot *slot,
 												 Size *len);
+extern InplaceTupleHeader inplace_slot_own_row(Relation rel,
+											   TupleTableSlot *slot,
+											   Size *len);
 
 /*
  * Store a row in a slot.  "tuple" must be MAXALIGNed if it is IP_ALIGNED.

@@ -5,8 +5,8 @@
  *	  tuple.h.
  *
  * Sizing and filling walk the attributes in the same way; a change in one
- * of inplace_compute_size, inplace_fill_tuple, inplace_deform and
- * inplace_attr_ends is a change in all four.
+ * of inplace_compute_size, inplace_fill_tuple, inplace_row_from_heap,
+ * inplace_deform and inplace_attr_ends is a change in all five.
  *
  *-------------------------------------------------------------------------
  */
@@ -184,6 +184,11 @@ varlena_form(Form_pg_attribute att, struct varlena *v, Size *size)
 		*size = VARSIZE_EXTERNAL(v);
 		return VF_ASIS_UNALIGNED;
 	}
+	if (unlikely(!VARATT_IS_1B(v) && VARSIZE_4B(v) < VARHDRSZ))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("value for column \"%s\" is damaged", NameStr(att->attname)),
+				 errdetail("Its length is less than that of a length word.")));
 	if (att->atttypid == BPCHAROID && !VARATT_IS_COMPRESSED(v))
 	{
 		int			blanks = trimmable_blanks(v);
@@ -283,6 +288,55 @@ inplace_compute_size(TupleDesc desc, const Datum *values, const bool *isnull,
 	return size;
 }
 
+/* zeros, up to where the attribute may begin */
+static inline char *
+pad_for(char *p, char *start, Form_pg_attribute att)
+{
+	char	   *to = start + att_align_nominal(p - start, att->attalign);
+
+	while (p < to)
+		*p++ = 0;
+	return p;
+}
+
+/* of the form and size that varlena_form() said; returns the end */
+static inline char *
+fill_varlena(char *p, char *start, Form_pg_attribute att, struct varlena *v,
+			 VarlenaForm form, Size size)
+{
+	switch (form)
+	{
+		case VF_ASIS_UNALIGNED:
+			memcpy(p, v, size);
+			break;
+		case VF_EXPANDED:
+			p = pad_for(p, start, att);
+			EOH_flatten_into(DatumGetEOHP(PointerGetDatum(v)), p, size);
+			break;
+		case VF_TO_SHORT:
+			SET_VARSIZE_SHORT(p, size);
+			memcpy(p + 1, VARDATA(v), size - 1);
+			break;
+		case VF_TRIMMED:
+			{
+				uint16		kept = size - SizeOfTrimmedHeader;
+				uint16		blanks = VARSIZE_ANY_EXHDR(v) - kept;
+
+				p[0] = 0x01;
+				p[1] = VARTAG_INPLACE_TRIMMED;
+				memcpy(p + 2, &kept, 2);
+				memcpy(p + 4, &blanks, 2);
+				memcpy(p + SizeOfTrimmedHeader, VARDATA_ANY(v), kept);
+				break;
+			}
+		case VF_ALIGNED:
+			p = pad_for(p, start, att);
+			memcpy(p, v, size);
+			break;
+	}
+	return p + size;
+}
+
 /*
  * Fill a tuple of the length and flags that inplace_compute_size gave.  The
  * version part of the header is zeroed.
@@ -308,13 +362,6 @@ inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 				bits[i >> 3] |= 1 << (i & 7);
 	}
 	p = start + HdrSize(tup);
-
-#define ALIGN_TO(att) \
-	do { \
-		char   *q_ = start + att_align_nominal(p - start, (att)->attalign); \
-		while (p < q_) \
-			*p++ = 0; \
-	} while (0)
 
 	for (int i = 0; i < natts; i++)
 	{
@@ -363,38 +410,9 @@ inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 		{
 			struct varlena *v = varlena_to_store(values[i]);
 			Size		vsize;
+			VarlenaForm form = varlena_form(att, v, &vsize);
 
-			switch (varlena_form(att, v, &vsize))
-			{
-				case VF_ASIS_UNALIGNED:
-					memcpy(p, v, vsize);
-					break;
-				case VF_EXPANDED:
-					ALIGN_TO(att);
-					EOH_flatten_into(DatumGetEOHP(PointerGetDatum(v)), p, vsize);
-					break;
-				case VF_TO_SHORT:
-					SET_VARSIZE_SHORT(p, vsize);
-					memcpy(p + 1, VARDATA(v), vsize - 1);
-					break;
-				case VF_TRIMMED:
-					{
-						uint16		kept = vsize - SizeOfTrimmedHeader;
-						uint16		blanks = VARSIZE_ANY_EXHDR(v) - kept;
-
-						p[0] = 0x01;
-						p[1] = VARTAG_INPLACE_TRIMMED;
-						memcpy(p + 2, &kept, 2);
-						memcpy(p + 4, &blanks, 2);
-						memcpy(p + SizeOfTrimmedHeader, VARDATA_ANY(v), kept);
-						break;
-					}
-				case VF_ALIGNED:
-					ALIGN_TO(att);
-					memcpy(p, v, vsize);
-					break;
-			}
-			p += vsize;
+			p = fill_varlena(p, start, att, v, form, vsize);
 		}
 		else if (att->attlen == -2)
 		{
@@ -406,14 +424,154 @@ inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 		else
 		{
 			if (attr_needs_align(att))
-				ALIGN_TO(att);
+				p = pad_for(p, start, att);
 			memcpy(p, DatumGetPointer(values[i]), att->attlen);
 			p += att->attlen;
 		}
 	}
-#undef ALIGN_TO
 
 	Assert((Size) (p - start) == len);
+}
+
+/* how long a row that is made of the heap tuple can get */
+Size
+inplace_row_from_heap_bound(TupleDesc desc, HeapTuple heap)
+{
+	return SizeOfInplaceTupleHeader + BITMAPLEN(desc->natts) + heap->t_len +
+		desc->natts * MAXIMUM_ALIGNOF;
+}
+
+/*
+ * Make the row that inplace_fill_tuple would make of the values of a heap tuple, from
+ * its bytes.  The descriptor is the table's, and that of the heap tuple, see
+ * same_row_layout().  Returns the length, or 0 if it is to be done by way of the values:
+ * the heap tuple is from before columns were added, has something that is not on
+ * disk, or is damaged.
+ */
+Size
+inplace_row_from_heap(TupleDesc desc, HeapTuple heap, InplaceTupleHeader tup)
+{
+	HeapTupleHeader header = heap->t_data;
+	const char *from = (const char *) header + header->t_hoff;
+	Size		limit = heap->t_len - header->t_hoff;
+	const bits8 *bits = HeapTupleHasNulls(heap) ? header->t_bits : NULL;
+	int			natts = desc->natts;
+	uint16		flags = natts;
+	char	   *start = (char *) tup;
+	char	   *p;
+	Size		o = 0;
+
+	if (HeapTupleHeaderGetNatts(header) != natts || heap->t_len < header->t_hoff)
+		return 0;
+
+	memset(tup, 0, SizeOfInplaceTupleHeader);
+	p = start + SizeOfInplaceTupleHeader;
+	if (bits)
+	{
+		flags |= IP_HASNULL;
+		memcpy(p, bits, BITMAPLEN(natts));
+		p += BITMAPLEN(natts);
+	}
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		Size		size = att->attlen;
+
+		if (bits && att_isnull(i, bits))
+			continue;
+		if (att->attlen == -1)
+		{
+			struct varlena *v;
+
+			o = att_align_pointer(o, att->attalign, -1, from + o);
+			v = (struct varlena *) (from + o);
+			if (o + VARHDRSZ_SHORT > limit)
+				return 0;
+			if (likely(stored_as_short(att, v)))
+			{
+				size = VARSIZE_1B(v);
+				if (o + size > limit)
+					return 0;
+				memcpy(p, v, size);
+				p += size;
+			}
+			else
+			{
+				VarlenaForm form;
+				Size		vsize;
+
+				if (o + (VARATT_IS_1B_E(v) ? VARHDRSZ_EXTERNAL :
+						 VARATT_IS_1B(v) ? VARHDRSZ_SHORT : VARHDRSZ) > limit)
+					return 0;
+				if (VARATT_IS_1B_E(v))
+				{
+					if (VARTAG_EXTERNAL(v) != VARTAG_ONDISK)
+						return 0;
+					flags |= IP_HASEXTERNAL;
+				}
+				size = VARSIZE_ANY(v);
+				if (size > limit || o + size > limit)
+					return 0;
+				form = varlena_form(att, v, &vsize);
+				if (form == VF_ALIGNED)
+					flags |= IP_ALIGNED;
+				else if (form == VF_TRIMMED)
+					flags |= IP_HASTRIMMED;
+				p = fill_varlena(p, start, att, v, form, vsize);
+			}
+			o += size;
+			continue;
+		}
+		if (att->attlen == -2)
+		{
+			if (o >= limit)
+				return 0;
+			size = strnlen(from + o, limit - o) + 1;
+		}
+		else
+			o = att_align_nominal(o, att->attalign);
+		if (o + size > limit)
+			return 0;
+
+		if (att->attbyval)
+		{
+			switch (att->attlen)
+			{
+				case 4:
+					memcpy(p, from + o, 4);
+					break;
+				case 8:
+					memcpy(p, from + o, 8);
+					break;
+				case 2:
+					memcpy(p, from + o, 2);
+					break;
+				default:
+					*p = from[o];
+					break;
+			}
+		}
+		else
+		{
+			if (att->attlen != -2)
+			{
+				if (attr_needs_align(att))
+				{
+					p = pad_for(p, start, att);
+					flags |= IP_ALIGNED;
+				}
+				else if (attr_is_copied(att))
+					flags |= IP_HASTRIMMED;
+			}
+			memcpy(p, from + o, size);
+		}
+		p += size;
+		o += size;
+	}
+
+	tup->t_natts = flags;
+	return p - start;
 }
 
 InplaceTupleHeader

@@ -353,6 +353,9 @@ extern void inplace_fill_tuple(TupleDesc desc, const Datum *values,
 extern InplaceTupleHeader inplace_form_tuple(TupleDesc desc,
 											 const Datum *values,
 											 const bool *isnull, Size *len);
+extern Size inplace_row_from_heap_bound(TupleDesc desc, HeapTuple heap);
+extern Size inplace_row_from_heap(TupleDesc desc, HeapTuple heap,
+								  InplaceTupleHeader tup);
 
 /* what people are shown: names of the bits that are set; how many there are */
 #define INPLACE_MAX_FLAGS		20
