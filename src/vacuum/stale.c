@@ -52,7 +52,8 @@
  * on heap.
  *
  * Rows whose indexed values are in the TOAST table are left alone: these
- * cannot be fetched with a page locked.
+ * cannot be fetched with a page locked.  They do not make their page one that has
+ * not come to rest.
  *
  * Not for a VACUUM without index cleanup, or in failsafe mode: step 4 alone.
  *
@@ -70,93 +71,7 @@
 #include "vacuum/vacuum.h"
 #include "wal/wal.h"
 
-/* ---------------- step 4 ---------------- */
-
-/* has nobody an entry any more that the row's sweep took out? */
-static inline bool
-sweep_is_over(InplaceVacuum *vac, InplaceTupleHeader tup)
-{
-	return (tup->t_infomask & IP_STALE) && HdrIsSwept(tup) &&
-		TransactionIdPrecedes(HdrGetUndo32(tup), vac->cutoffs.OldestXmin);
-}
-
-static inline void
-advance_horizon(TransactionId *horizon, TransactionId xid)
-{
-	if (!TransactionIdIsValid(*horizon) || TransactionIdFollows(xid, *horizon))
-		*horizon = xid;
-}
-
-/*
- * The rows of a page that are to be rid of IP_STALE; the horizon is that of the
- * record.  "others" are those that have not been swept yet.
- */
-static int
-find_swept_rows(InplaceVacuum *vac, Page page, OffsetNumber *clear,
-				TransactionId *horizon, int *others)
-{
-	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
-	int			nclear = 0;
-
-	*others = 0;
-	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
-	{
-		ItemId		lp = PageGetItemId(page, off);
-		InplaceTupleHeader tup;
-
-		if (!ItemIdIsNormal(lp))
-			continue;
-		tup = (InplaceTupleHeader) PageGetItem(page, lp);
-		if (sweep_is_over(vac, tup))
-		{
-			clear[nclear++] = off;
-			advance_horizon(horizon, HdrGetUndo32(tup));
-		}
-		else if ((tup->t_infomask & IP_STALE) && !HdrIsSwept(tup))
-			(*others)++;
-	}
-	return nclear;
-}
-
-static void
-change_marks(InplaceVacuum *vac, Buffer buffer, TransactionId horizon,
-			 TransactionId swept, const OffsetNumber *mark, int nmark,
-			 const OffsetNumber *clear, int nclear)
-{
-	if (nmark + nclear == 0)
-		return;
-
-	START_CRIT_SECTION();
-	inplace_page_apply_swept(BufferGetPage(buffer), swept, mark, nmark,
-							 clear, nclear);
-	MarkBufferDirty(buffer);
-	if (RelationNeedsWAL(vac->rel))
-		inplace_log_swept(vac->rel, buffer, horizon, swept, mark, nmark,
-						  clear, nclear);
-	END_CRIT_SECTION();
-}
-
-/*
- * Step 4 for a page that is locked.  If it may be put off, and is, true:
- * stale_note_page() will do it, or have it done by stale_finish().
- */
-bool
-stale_clear_page(InplaceVacuum *vac, Buffer buffer, bool may_put_off)
-{
-	OffsetNumber clear[InplaceMaxTuplesPerPage];
-	TransactionId horizon = InvalidTransactionId;
-	int			others;
-	int			nclear = find_swept_rows(vac, BufferGetPage(buffer), clear,
-										 &horizon, &others);
-
-	if (nclear > 0 && others > 0 && vac->do_index_vacuuming && may_put_off)
-		return true;
-	change_marks(vac, buffer, horizon, InvalidTransactionId, NULL, 0,
-				 clear, nclear);
-	return false;
-}
-
-/* ---------------- step 1 ---------------- */
+/* ---------------- which rows can be swept? ---------------- */
 
 static bool
 is_external(TupleDesc desc, InplaceTupleHeader tup, AttrNumber att,
@@ -202,6 +117,116 @@ has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup,
 	}
 	return false;
 }
+
+/*
+ * Has the page stale rows that VACUUM has yet to sweep, and can?
+ */
+static bool
+has_rows_to_sweep(InplaceVacuum *vac, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		InplaceTupleHeader tup;
+		ItemPointerData tid;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		ItemPointerSet(&tid, BufferGetBlockNumber(buffer), off);
+		if ((tup->t_infomask & IP_STALE) && !HdrIsSwept(tup) &&
+			!has_external_key(vac, tup, &tid))
+			return true;
+	}
+	return false;
+}
+
+/* ---------------- step 4 ---------------- */
+
+/* has nobody an entry any more that the row's sweep took out? */
+static inline bool
+sweep_is_over(InplaceVacuum *vac, InplaceTupleHeader tup)
+{
+	return (tup->t_infomask & IP_STALE) && HdrIsSwept(tup) &&
+		TransactionIdPrecedes(HdrGetUndo32(tup), vac->cutoffs.OldestXmin);
+}
+
+static inline void
+advance_horizon(TransactionId *horizon, TransactionId xid)
+{
+	if (!TransactionIdIsValid(*horizon) || TransactionIdFollows(xid, *horizon))
+		*horizon = xid;
+}
+
+/*
+ * The rows of a page that are to be rid of IP_STALE; the horizon is that of the
+ * record.
+ */
+static int
+find_swept_rows(InplaceVacuum *vac, Page page, OffsetNumber *clear,
+				TransactionId *horizon)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	int			nclear = 0;
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		InplaceTupleHeader tup;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		if (sweep_is_over(vac, tup))
+		{
+			clear[nclear++] = off;
+			advance_horizon(horizon, HdrGetUndo32(tup));
+		}
+	}
+	return nclear;
+}
+
+static void
+change_marks(InplaceVacuum *vac, Buffer buffer, TransactionId horizon,
+			 TransactionId swept, const OffsetNumber *mark, int nmark,
+			 const OffsetNumber *clear, int nclear)
+{
+	if (nmark + nclear == 0)
+		return;
+
+	START_CRIT_SECTION();
+	inplace_page_apply_swept(BufferGetPage(buffer), swept, mark, nmark,
+							 clear, nclear);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(vac->rel))
+		inplace_log_swept(vac->rel, buffer, horizon, swept, mark, nmark,
+						  clear, nclear);
+	END_CRIT_SECTION();
+}
+
+/*
+ * Step 4 for a page that is locked.  If it may be put off, and is, true:
+ * stale_note_page() will do it, or have it done by stale_finish().
+ */
+bool
+stale_clear_page(InplaceVacuum *vac, Buffer buffer, bool may_put_off)
+{
+	OffsetNumber clear[InplaceMaxTuplesPerPage];
+	TransactionId horizon = InvalidTransactionId;
+	int			nclear = find_swept_rows(vac, BufferGetPage(buffer), clear, &horizon);
+
+	if (nclear > 0 && may_put_off && vac->do_index_vacuuming &&
+		has_rows_to_sweep(vac, buffer))
+		return true;
+	change_marks(vac, buffer, horizon, InvalidTransactionId, NULL, 0,
+				 clear, nclear);
+	return false;
+}
+
+/* ---------------- step 1 ---------------- */
 
 /* is anybody holding a lock on the row? */
 static bool
@@ -365,22 +390,21 @@ finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept,
 	int			nmark = 0;
 	int			nclear;
 	int			changed = 0;
-	int			others;
 	TransactionId horizon = InvalidTransactionId;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (TransactionIdIsValid(swept))
 		nmark = find_unchanged_rows(vac, b, page, mark, &horizon, &changed);
-	nclear = find_swept_rows(vac, page, clear, &horizon, &others);
+	nclear = find_swept_rows(vac, page, clear, &horizon);
 	vac->stale_pending += changed;
-	if (others > nmark)
+	change_marks(vac, buffer, horizon, swept, mark, nmark, clear, nclear);
+	if (has_rows_to_sweep(vac, buffer))
 		calm->busy_pages++;
 	else if (nmark > 0)
 	{
 		calm->pages++;
 		calm->rows += nmark;
 	}
-	change_marks(vac, buffer, horizon, swept, mark, nmark, clear, nclear);
 	UnlockReleaseBuffer(buffer);
 }
 
