@@ -28,7 +28,7 @@ class Warm(Workload):
         "changed_bloat_load": ("... before the last VACUUM", "", "lower"),
     }
     setup_weight = 3.0
-    max_rounds = 3
+    max_rounds = 2
     autovacuum = True
     vacuum_last = False
 
@@ -42,9 +42,9 @@ class Warm(Workload):
         self.targets = (Target("tps", ">=", 1.5), Target("wal_total_per_tx", "<=", wal),
                         Target("unchanged_growth", "<=", 0, False), Target("changed_bloat", "<=", 1.3, False))
         # What checkpoints cost shows with a larger table and more time; without them, the one image of each
-        # page after the checkpoint at the start has to become small beside the rest: that takes twice as
+        # page after the checkpoint at the start has to become small beside the rest: that takes four times as
         # many transactions as there are rows, or more.
-        self.stretch = 4.0 if checkpoints else 6.0
+        self.stretch = 4.0 if checkpoints else 12.0
 
     def rows(self, p: Params) -> int:
         # (In a short run it would be made for longer than it is used.)
