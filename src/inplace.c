@@ -43,6 +43,7 @@
 #include "nodes/makefuncs.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "table/guess.h"
 #include "table/rewrite_progress.h"
 #include "table/table.h"
 #include "tcop/utility.h"
@@ -114,6 +115,7 @@ InplaceShmemRequest(void)
 	RequestAddinShmemSpace(InFlightShmemSize());
 	RequestAddinShmemSpace(StandbyScanShmemSize());
 	RequestAddinShmemSpace(OlderKeysShmemSize());
+	RequestAddinShmemSpace(PageGuessShmemSize());
 }
 
 static void
@@ -130,6 +132,7 @@ InplaceShmemStartup(void)
 	InFlightShmemInit();
 	StandbyScanShmemInit();
 	OlderKeysShmemInit();
+	PageGuessShmemInit();
 	LWLockRelease(AddinShmemInitLock);
 }
 

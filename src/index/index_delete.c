@@ -71,6 +71,14 @@
 #define BOTTOMUP_NEIGHBOUR_DISTANCE 3
 
 /*
+ * The blocks of an index that takes in-place updates are visited nearly all, and
+ * anywhere in memory: so far ahead the memory of a block is fetched towards
+ * the processor, and so much further what tells where that is.
+ */
+#define TAKING_PREFETCH_DISTANCE	4
+#define EXPECT_DISTANCE				4
+
+/*
  * The TIDs of one block, in deltids from "first" on.
  */
 typedef struct BlockGroup
@@ -402,6 +410,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	int			nfruitful = 0;	/* of those, had something deletable */
 	int			nkept = 0;		/* deltids up to the last deletable one */
 	int			prefetched = 0;
+	int			expected = 0;
 	int			prefetch_distance;
 	int			freed = 0;
 	int			target = delstate->bottomupfreespace;
@@ -431,7 +440,8 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 								 taking ? BOTTOMUP_MAX_BLOCKS_TAKING :
 								 BOTTOMUP_MAX_BLOCKS);
 		/* read ahead those only that we are likely to visit */
-		prefetch_distance = neighbours;
+		prefetch_distance = taking ? Max(neighbours, TAKING_PREFETCH_DISTANCE) :
+			neighbours;
 	}
 	else if (IsCatalogRelation(rel))
 		prefetch_distance = maintenance_io_concurrency;
@@ -458,6 +468,9 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 				break;
 		}
 
+		while (expected < ngroups &&
+			   expected <= g + prefetch_distance + EXPECT_DISTANCE)
+			inplace_expect_page(rel, groups[expected++].blk);
 		while (prefetched < ngroups && prefetched <= g + prefetch_distance)
 		{
 			BlockGroup *next = &groups[prefetched++];

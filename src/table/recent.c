@@ -15,10 +15,9 @@
  * abort of a transaction or subtransaction scans go away without a word, so
  * the holder is forgotten then.
  *
- * Otherwise the buffer that had the page the last time is tried.  It is a guess:
- * nothing is pinned between the calls, and the server checks that the buffer
- * still has the page.  Guesses are kept in a table of fixed size, the later
- * visit overwriting the earlier.
+ * Otherwise the buffer that had the page the last time is tried (guess.c).  It is
+ * a guess: nothing is pinned between the calls, and the server checks that the
+ * buffer still has the page.
  *
  * What a guess may not change is which pages stay in memory.  The server counts
  * a buffer's uses when it finds it in the regular way, and not when it is told
@@ -36,40 +35,13 @@
 
 #include "access/xact.h"
 #include "pgstat.h"
-#include "storage/buf_internals.h"
+#include "table/guess.h"
 #include "table/table.h"
 
 static RelFileLocator recent_locator;
 static BlockNumber recent_block = InvalidBlockNumber;
 static Buffer recent_buffer = InvalidBuffer;
 static const Buffer *holder = NULL;
-
-/*
- * Neighbouring pages have neighbouring places in the table.  "key" tells the
- * pages of one place apart; tables whose files have the same number in two
- * databases or tablespaces are told apart by the server.
- */
-typedef struct PageGuess
-{
-	uint32		key;
-	Buffer		buffer;			/* InvalidBuffer: none yet */
-} PageGuess;
-
-#define PAGE_GUESSES	16384	/* a power of two: 128 kB, as far as touched */
-
-static PageGuess guesses[PAGE_GUESSES];
-
-static inline uint32
-guess_key(Relation rel, BlockNumber blk)
-{
-	return blk + LocatorRel(RelLocator(rel)) * 0x9E3779B1u;
-}
-
-static inline PageGuess *
-guess_place(uint32 key)
-{
-	return &guesses[key & (PAGE_GUESSES - 1)];
-}
 
 /*
  * What will be looked at first: the page's header and the row's line pointer.
@@ -138,12 +110,38 @@ pin_guess(Relation rel, BlockNumber blk, Buffer buffer)
 {
 	BufferDesc *desc = GetBufferDescriptor(buffer - 1);
 
-	if (BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&desc->state)) !=
+	if (!page_guess_holds(rel, blk, buffer) ||
+		BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&desc->state)) !=
 		BM_MAX_USAGE_COUNT ||
 		!ReadRecentBuffer(RelLocator(rel), MAIN_FORKNUM, blk, buffer))
 		return false;
 	CountBufferHit(rel);
 	return true;
+}
+
+/* ReadBuffer, noting where the page is; not of a temporary table */
+static Buffer
+read_and_note(Relation rel, BlockNumber blk)
+{
+	Buffer		buffer = ReadBuffer(rel, blk);
+
+	note_page_guess(rel, blk, buffer);
+	return buffer;
+}
+
+/*
+ * A page is going to be asked for by inplace_prefetch_row_page.
+ */
+void
+inplace_expect_page(Relation rel, BlockNumber blk)
+{
+	Buffer		guess;
+
+	if (RelationUsesLocalBuffers(rel))
+		return;
+	guess = page_guess(rel, blk);
+	if (BufferIsValid(guess))
+		PrefetchMemory(GetBufferDescriptor(guess - 1));
 }
 
 /*
@@ -154,11 +152,18 @@ pin_guess(Relation rel, BlockNumber blk, Buffer buffer)
 Buffer
 inplace_prefetch_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
 {
-	Buffer		buffer = PrefetchBuffer(rel, MAIN_FORKNUM, blk).recent_buffer;
+	Buffer		buffer = InvalidBuffer;
 
-	if (!BufferIsValid(buffer) || BufferIsLocal(buffer))
-		return InvalidBuffer;
-	PrefetchMemory(GetBufferDescriptor(buffer - 1));
+	if (!RelationUsesLocalBuffers(rel))
+		buffer = page_guess(rel, blk);
+	if (!BufferIsValid(buffer) || !page_guess_holds(rel, blk, buffer))
+	{
+		buffer = PrefetchBuffer(rel, MAIN_FORKNUM, blk).recent_buffer;
+		if (!BufferIsValid(buffer) || BufferIsLocal(buffer))
+			return InvalidBuffer;
+		note_page_guess(rel, blk, buffer);
+		PrefetchMemory(GetBufferDescriptor(buffer - 1));
+	}
 	fetch_towards_processor(buffer, off);
 	return buffer;
 }
@@ -177,25 +182,19 @@ inplace_pin_prefetched(Relation rel, BlockNumber blk, Buffer recent)
 Buffer
 inplace_pin_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
 {
-	uint32		key = guess_key(rel, blk);
-	PageGuess  *guess = guess_place(key);
-	Buffer		buffer;
+	Buffer		guess;
 
-	/* its file may have the number of another table's */
 	if (RelationUsesLocalBuffers(rel))
 		return ReadBuffer(rel, blk);
 
-	if (guess->key == key && BufferIsValid(guess->buffer))
+	guess = page_guess(rel, blk);
+	if (BufferIsValid(guess))
 	{
-		fetch_towards_processor(guess->buffer, off);
-		if (pin_guess(rel, blk, guess->buffer))
-			return guess->buffer;
+		fetch_towards_processor(guess, off);
+		if (pin_guess(rel, blk, guess))
+			return guess;
 	}
-
-	buffer = ReadBuffer(rel, blk);
-	guess->key = key;
-	guess->buffer = buffer;
-	return buffer;
+	return read_and_note(rel, blk);
 }
 
 /*
@@ -204,14 +203,15 @@ inplace_pin_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
 void
 inplace_expect_row(Relation rel, const ItemPointerData *tid)
 {
-	uint32		key = guess_key(rel, ItemPointerGetBlockNumberNoCheck(tid));
-	PageGuess  *guess = guess_place(key);
+	Buffer		guess;
 
-	if (guess->key == key && BufferIsValid(guess->buffer))
+	if (RelationUsesLocalBuffers(rel))
+		return;
+	guess = page_guess(rel, ItemPointerGetBlockNumberNoCheck(tid));
+	if (BufferIsValid(guess))
 	{
-		PrefetchMemory(GetBufferDescriptor(guess->buffer - 1));
-		fetch_towards_processor(guess->buffer,
-								ItemPointerGetOffsetNumberNoCheck(tid));
+		PrefetchMemory(GetBufferDescriptor(guess - 1));
+		fetch_towards_processor(guess, ItemPointerGetOffsetNumberNoCheck(tid));
 	}
 }
 

@@ -333,6 +333,7 @@ extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
 extern Buffer inplace_pin_row_page(Relation rel, BlockNumber blk,
 								   OffsetNumber off);
 extern void inplace_expect_row(Relation rel, const ItemPointerData *tid);
+extern void inplace_expect_page(Relation rel, BlockNumber blk);
 extern Buffer inplace_prefetch_row_page(Relation rel, BlockNumber blk,
 										OffsetNumber off);
 extern Buffer inplace_pin_prefetched(Relation rel, BlockNumber blk,
