@@ -22,7 +22,7 @@
 #define LocatorRel(loc)		((loc).relNumber)
 #define RelLocator(rel)		((rel)->rd_locator)
 #define BufferGetLocator(buf, loc, fork, blk) BufferGetTag(buf, loc, fork, blk)
-#define BufferTagRel(tag)	BufTagGetRelNumber(tag)
+#define BufferTagLocator(tag) BufTagGetRelFileLocator(tag)
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode RelFileLocator;
@@ -33,7 +33,7 @@ typedef Oid RelFileNumber;
 #define LocatorSpc(loc)		((loc).spcNode)
 #define LocatorRel(loc)		((loc).relNode)
 #define RelLocator(rel)		((rel)->rd_node)
-#define BufferTagRel(tag)	((tag)->rnode.relNode)
+#define BufferTagLocator(tag) ((tag)->rnode)
 #define RelFileLocatorEquals(a, b) RelFileNodeEquals(a, b)
 #define RelidByRelfilenumber(spc, num) RelidByRelfilenode(spc, num)
 #endif

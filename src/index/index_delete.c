@@ -70,12 +70,7 @@
 /* bottom-up: blocks this close to each other count as neighbours */
 #define BOTTOMUP_NEIGHBOUR_DISTANCE 3
 
-/*
- * The blocks of an index that takes in-place updates are visited nearly all, and
- * anywhere in memory: so far ahead the memory of a block is fetched towards
- * the processor, and so much further what tells where that is.
- */
-#define TAKING_PREFETCH_DISTANCE	4
+/* so much before a block is prefetched, what tells where it is in memory */
 #define EXPECT_DISTANCE				4
 
 /*
@@ -440,8 +435,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 								 taking ? BOTTOMUP_MAX_BLOCKS_TAKING :
 								 BOTTOMUP_MAX_BLOCKS);
 		/* read ahead those only that we are likely to visit */
-		prefetch_distance = taking ? Max(neighbours, TAKING_PREFETCH_DISTANCE) :
-			neighbours;
+		prefetch_distance = neighbours;
 	}
 	else if (IsCatalogRelation(rel))
 		prefetch_distance = maintenance_io_concurrency;

@@ -12,7 +12,7 @@
  * The guesses of all processes are in one table of shared memory, a buffer's
  * number at the place that the page's number leads to; whoever finds a page elsewhere
  * overwrites it.  There are at least twice as many places as buffers, of 4 bytes each:
- * about a thousandth of shared_buffers.  The page is not told there, for that is in the
+ * one or two thousandths of shared_buffers.  The page is not told there, for that is in the
  * buffer's descriptor, which has to be looked at anyway: two pages that lead to one
  * place, and a page that has gone, are told apart there.
  *

@@ -19,11 +19,15 @@ extern uint32 page_guesses_mask;
 extern Size PageGuessShmemSize(void);
 extern void PageGuessShmemInit(void);
 
-/* neighbouring pages have neighbouring places */
+/*
+ * Neighbouring pages have neighbouring places.  Databases that are copies of one
+ * another have files of the same numbers.
+ */
 static inline pg_atomic_uint32 *
 page_guess_place(Relation rel, BlockNumber blk)
 {
-	uint32		place = blk + LocatorRel(RelLocator(rel)) * 0x9E3779B1u;
+	RelFileLocator loc = RelLocator(rel);
+	uint32		place = blk + (LocatorRel(loc) + LocatorDb(loc) * 0x85EBCA6Bu) * 0x9E3779B1u;
 
 	return &page_guesses[place & page_guesses_mask];
 }
@@ -61,9 +65,10 @@ static inline bool
 page_guess_holds(Relation rel, BlockNumber blk, Buffer buffer)
 {
 	const BufferTag *tag = &GetBufferDescriptor(buffer - 1)->tag;
+	RelFileLocator loc = BufferTagLocator(tag);
 
-	return tag->blockNum == blk &&
-		BufferTagRel(tag) == LocatorRel(RelLocator(rel));
+	return tag->blockNum == blk && tag->forkNum == MAIN_FORKNUM &&
+		RelFileLocatorEquals(loc, RelLocator(rel));
 }
 
 #endif							/* INPLACE_GUESS_H */

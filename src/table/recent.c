@@ -173,7 +173,7 @@ inplace_pin_prefetched(Relation rel, BlockNumber blk, Buffer recent)
 {
 	if (BufferIsValid(recent) && pin_guess(rel, blk, recent))
 		return recent;
-	return ReadBuffer(rel, blk);
+	return inplace_pin_row_page(rel, blk, FirstOffsetNumber);
 }
 
 /*
