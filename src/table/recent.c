@@ -119,16 +119,6 @@ pin_guess(Relation rel, BlockNumber blk, Buffer buffer)
 	return true;
 }
 
-/* ReadBuffer, noting where the page is; not of a temporary table */
-static Buffer
-read_and_note(Relation rel, BlockNumber blk)
-{
-	Buffer		buffer = ReadBuffer(rel, blk);
-
-	note_page_guess(rel, blk, buffer);
-	return buffer;
-}
-
 /*
  * A page is going to be asked for by inplace_prefetch_row_page.
  */
@@ -183,6 +173,7 @@ Buffer
 inplace_pin_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
 {
 	Buffer		guess;
+	Buffer		buffer;
 
 	if (RelationUsesLocalBuffers(rel))
 		return ReadBuffer(rel, blk);
@@ -194,7 +185,9 @@ inplace_pin_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
 		if (pin_guess(rel, blk, guess))
 			return guess;
 	}
-	return read_and_note(rel, blk);
+	buffer = ReadBuffer(rel, blk);
+	note_page_guess(rel, blk, buffer);
+	return buffer;
 }
 
 /*
