@@ -11,18 +11,23 @@
  *
  * In an index free pages are anywhere, and those at the end are moved there
  * (index/shorten.c).  That is done if nobody has the index locked, and not if the table grows:
- * then the pages will be needed.
+ * then the pages will be needed.  A VACUUM that could not, beside a load, leaves it to the next
+ * one, which may find nothing dead and so has not been through the index: whether it has free
+ * pages is then asked of its free space map, by a sample.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
+#include "access/nbtree.h"
 #include "catalog/storage.h"
 #include "index/index.h"
 #include "index/shorten.h"
 #include "portability/instr_time.h"
+#include "storage/freespace.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/smgr.h"
 #include "undo/holders.h"
 #include "utils/wait_event.h"
 #include "vacuum/vacuum.h"
@@ -33,6 +38,7 @@
 
 /* ... and for an index from this many, and the same part of it */
 #define SHORTEN_MIN_PAGES			8
+#define FREE_SAMPLE_PAGES			100
 
 /* milliseconds */
 #define TRUNCATE_WAITER_INTERVAL	20
@@ -218,15 +224,43 @@ truncate_table(InplaceVacuum *vac)
 
 /* ---------------- indexes ---------------- */
 
+static bool
+enough_pages(BlockNumber free, BlockNumber all)
+{
+	return free >= SHORTEN_MIN_PAGES && free >= all / TRUNCATE_MIN_FRACTION;
+}
+
 /*
- * Pages that have been deleted, whether or not they can be used anew already.
+ * Pages that have been deleted, whether or not they can be used anew already.  (They have
+ * been counted even where the number of entries is an estimate.)
  */
 static bool
 worth_shortening(const IndexBulkDeleteResult *istat)
 {
-	return istat != NULL && !istat->estimated_count &&
-		istat->pages_deleted >= SHORTEN_MIN_PAGES &&
-		istat->pages_deleted >= istat->num_pages / TRUNCATE_MIN_FRACTION;
+	return istat != NULL && enough_pages(istat->pages_deleted, istat->num_pages);
+}
+
+/*
+ * Has the index so many that nbtree has noted as free?  The map is not logged, so this is
+ * a reason to go through the index, no more.
+ */
+static bool
+has_free_pages(Relation index)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
+	BlockNumber step = Max(1, nblocks / FREE_SAMPLE_PAGES);
+	BlockNumber looked_at = 0;
+	BlockNumber free = 0;
+
+	if (!smgrexists(RelationGetSmgr(index), FSM_FORKNUM))
+		return false;
+	for (BlockNumber blk = BTREE_METAPAGE + 1; blk < nblocks; blk += step)
+	{
+		looked_at++;
+		if (GetRecordedFreeSpace(index, blk) > 0)
+			free++;
+	}
+	return enough_pages(free * step, looked_at * step);
 }
 
 /* then free pages will be needed */
@@ -240,14 +274,20 @@ table_grows(InplaceVacuum *vac)
 static Shortening *
 prepare(InplaceVacuum *vac, int i)
 {
-	const IndexBulkDeleteResult *istat = vac->indstats[i];
+	Relation	index = vac->indrels[i];
 	VacuumPhase saved_phase = vac->phase;
 	Shortening *result;
+	const IndexBulkDeleteResult *istat;
 
-	if (!worth_shortening(istat) || !inplace_can_shorten(vac->indrels[i]))
+	if (!inplace_can_shorten(index) || inplace_index_is_locked(index))
 		return NULL;
-	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
-	result = inplace_shorten_prepare(vac->indrels[i],
+	if (vac->indstats[i] == NULL && has_free_pages(index))
+		vacuum_nothing_from_index(vac, i);
+	istat = vac->indstats[i];
+	if (!worth_shortening(istat))
+		return NULL;
+	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, index);
+	result = inplace_shorten_prepare(index,
 									 istat->num_pages - istat->pages_deleted,
 									 vac->bstrategy);
 	leave_index(vac, saved_phase);

@@ -264,6 +264,7 @@ extern bool worth_scanning_indexes(InplaceVacuum *vac, BlockNumber pages,
 extern void enter_index(InplaceVacuum *vac, VacuumPhase phase, Relation indrel);
 extern void leave_index(InplaceVacuum *vac, VacuumPhase phase);
 extern void vacuum_empty_index(InplaceVacuum *vac, int i);
+extern void vacuum_nothing_from_index(InplaceVacuum *vac, int i);
 
 /* ---------------- vacuum_read.c ---------------- */
 

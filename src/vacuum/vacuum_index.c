@@ -494,24 +494,44 @@ merge_pages_of(InplaceVacuum *vac, int i)
 	return merged;
 }
 
+/* what nbtree sees in an index when it goes through it for no dead item */
+static IndexBulkDeleteResult *
+see_index(InplaceVacuum *vac, int i)
+{
+	IndexVacuumInfo info;
+
+	init_index_info(vac, vac->indrels[i], vac->new_rel_tuples,
+					vac->scanned_pages < vac->rel_pages, &info);
+	return index_vacuum_cleanup(&info,
+								index_bulk_delete(&info, NULL, no_dead_item, NULL));
+}
+
+/*
+ * Go through an index that this VACUUM had no reason to go through.  Parallel workers have
+ * ended.
+ */
+void
+vacuum_nothing_from_index(InplaceVacuum *vac, int i)
+{
+	VacuumPhase saved_phase = vac->phase;
+
+	Assert(vac->pvs == NULL && vac->indstats[i] == NULL);
+	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
+	vac->indstats[i] = see_index(vac, i);
+	leave_index(vac, saved_phase);
+}
+
 /* nbtree puts deleted pages into the free space map when it goes through an index */
 static void
 give_back_pages_of(InplaceVacuum *vac, int i)
 {
 	VacuumPhase saved_phase = vac->phase;
-	IndexVacuumInfo info;
 
 	enter_index(vac, VACUUM_PHASE_INDEX_CLEANUP, vac->indrels[i]);
 	if (vac->pvs == NULL)
 		vacuum_empty_index(vac, i);
 	else
-	{
-		init_index_info(vac, vac->indrels[i], vac->new_rel_tuples,
-						vac->scanned_pages < vac->rel_pages, &info);
-		vac->seen_after_merging[i] =
-			index_vacuum_cleanup(&info,
-								 index_bulk_delete(&info, NULL, no_dead_item, NULL));
-	}
+		vac->seen_after_merging[i] = see_index(vac, i);
 	leave_index(vac, saved_phase);
 }
 
@@ -589,11 +609,15 @@ inplace_vacuum_update_index_stats(InplaceVacuum *vac)
 	for (int i = 0; i < vac->nindexes; i++)
 	{
 		IndexBulkDeleteResult *istat = vac->indstats[i];
+		double		tuples;
 
-		if (istat == NULL || istat->estimated_count)
+		/* as on heap, but for a file that has become shorter */
+		if (istat == NULL || (istat->estimated_count && vac->cut_pages[i] == 0))
 			continue;
+		tuples = istat->estimated_count ? vac->indrels[i]->rd_rel->reltuples :
+			istat->num_index_tuples;
 		VacUpdateRelstats(vac->indrels[i], istat->num_pages,
-						  istat->num_index_tuples, 0, 0, false,
+						  tuples, 0, 0, false,
 						  InvalidTransactionId, InvalidMultiXactId,
 						  NULL, NULL);
 	}
