@@ -13,6 +13,17 @@
  * marks duplicates as promising.  We look at a few table blocks, those where
  * most is to be had first, and give up as soon as that does not pay.
  *
+ * In an index that takes in-place updates pages fill with entries of former keys
+ * of rows all over the table.  So all entries of a page may be looked up, until
+ * enough has been found.  Blocks of the same promise begin with any of them: who
+ * always began with the lowest, and was content before the end, would never come
+ * to the highest.  What is found is a share of what is looked up, so it pays to
+ * come late: nbtree deduplicates the page next if nothing has been deleted, and
+ * where that will make room it is left to it (dedup.c).  And former keys are
+ * those of rows changed of late, which are in memory: few blocks are read for
+ * it that are not, and most rows, which are as they were, are seen to be so at a
+ * glance, without their page being pinned.
+ *
  * A sweep (sweep.c) is VACUUM's, of all entries of some rows: it must not leave
  * out any, however little there is to be had.
  *
@@ -35,27 +46,29 @@
  */
 #include "inplace.h"
 
+#include "access/nbtree.h"
 #include "catalog/catalog.h"
+#include "common/pg_prng.h"
+#include "index/dedup.h"
 #include "index/index.h"
 #include "port/pg_bitutils.h"
 #include "table/scan.h"
 #include "table/table.h"
 #include "utils/spccache.h"
 
-/* bottom-up: blocks visited at most */
+/*
+ * bottom-up: blocks visited at most; in an index that takes in-place updates, of
+ * those that are not in memory
+ */
 #define BOTTOMUP_MAX_BLOCKS			6
 
-/* bottom-up: blocks visited at most in an index that takes in-place updates,
- * whose pages fill with entries of former keys of rows all over the table */
-#define BOTTOMUP_MAX_BLOCKS_TAKING	400
-
 /*
- * ... as long as it pays: when, after the first blocks, fewer than one in so
+ * ... and of all as long as it pays: when, after the first blocks, fewer than one in so
  * many visits has found something, most of the page's entries are needed, and
  * the page rightly splits.
  */
 #define BOTTOMUP_TAKING_SAMPLE		32
-#define BOTTOMUP_TAKING_YIELD		16
+#define BOTTOMUP_TAKING_YIELD		32
 
 /*
  * ... and for more than the server asks for, which is a sixteenth of a page: what
@@ -70,8 +83,17 @@
 /* bottom-up: blocks this close to each other count as neighbours */
 #define BOTTOMUP_NEIGHBOUR_DISTANCE 3
 
-/* so much before a block is prefetched, what tells where it is in memory */
-#define EXPECT_DISTANCE				4
+/*
+ * so much before a block is prefetched, what tells where it is in memory; and so
+ * much before that, the place to look that up
+ */
+#define EXPECT_DISTANCE				6
+
+/* bottom-up in an index that takes in-place updates: blocks prefetched */
+#define BOTTOMUP_TAKING_DISTANCE	8
+
+/* what a row has that is not deletable as a whole, and has no former keys: none of these */
+#define MAY_BE_DELETABLE	(IP_DELETED | IP_FRESH | IP_SPECULATIVE | IP_STALE)
 
 /*
  * The TIDs of one block, in deltids from "first" on.
@@ -83,6 +105,7 @@ typedef struct BlockGroup
 	int			ntids;
 	int			promising;		/* rounded up to a power of two */
 	Buffer		recent;			/* a guess where it is, if it was prefetched */
+	bool		left_alone;		/* it would have to be read, and enough have been */
 } BlockGroup;
 
 /* a TM_IndexDelete as a number, in the order of TIDs */
@@ -209,6 +232,7 @@ make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
 			groups[n].ntids = 0;
 			groups[n].promising = 0;
 			groups[n].recent = InvalidBuffer;
+			groups[n].left_alone = false;
 			n++;
 		}
 		groups[n - 1].ntids++;
@@ -222,14 +246,16 @@ make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
 /*
  * The same as sort_groups of all of them, which come in the order of their
  * blocks.  On most pages of an index that takes in-place updates nearly every
- * group is of the last rank, and stays in that order.
+ * group is of the last rank, and stays in that order; but begins anywhere, if
+ * "begin_anywhere".
  */
 static void
-sort_groups_by_rank(BlockGroup *groups, int ngroups)
+sort_groups_by_rank(BlockGroup *groups, int ngroups, bool begin_anywhere)
 {
 	BlockGroup *last = palloc(sizeof(BlockGroup) * Max(ngroups, 1));
 	int			nlast = 0;
 	int			nother = 0;
+	int			begin = 0;
 
 	for (int i = 0; i < ngroups; i++)
 	{
@@ -239,7 +265,10 @@ sort_groups_by_rank(BlockGroup *groups, int ngroups)
 			groups[nother++] = groups[i];
 	}
 	sort_groups(groups, nother);
-	memcpy(groups + nother, last, sizeof(BlockGroup) * nlast);
+	if (begin_anywhere && nlast > 0)
+		begin = pg_prng_uint32(&pg_global_prng_state) % nlast;
+	memcpy(groups + nother, last + begin, sizeof(BlockGroup) * (nlast - begin));
+	memcpy(groups + nother + nlast - begin, last, sizeof(BlockGroup) * begin);
 	pfree(last);
 }
 
@@ -250,7 +279,7 @@ sort_groups_by_rank(BlockGroup *groups, int ngroups)
  */
 static int
 rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
-			int max_groups)
+			int max_groups, bool begin_anywhere)
 {
 	TM_IndexDelete *sorted;
 	int			ntids = 0;
@@ -269,7 +298,7 @@ rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
 		else
 			groups[i].promising = pg_nextpower2_32(groups[i].promising);
 	}
-	sort_groups_by_rank(groups, *ngroups);
+	sort_groups_by_rank(groups, *ngroups, begin_anywhere);
 	*ngroups = Min(*ngroups, max_groups);
 
 	/*
@@ -305,6 +334,96 @@ rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
 	return neighbours;
 }
 
+/*
+ * Reading ahead of the visits.
+ */
+typedef struct ReadAhead
+{
+	int			distance;
+	bool		rows;			/* where the row is on its page, too */
+	int			foreseen;		/* groups so far */
+	int			expected;
+	int			prefetched;
+	int			glanced_at;
+	int			most_reads;		/* of blocks that are not in memory */
+	int			nread;
+} ReadAhead;
+
+static void
+read_ahead_of(Relation rel, ReadAhead *ra, BlockGroup *group, OffsetNumber off)
+{
+	if (ra->nread >= ra->most_reads)
+	{
+		group->recent = inplace_expected_row_page(rel, group->blk, off);
+		group->left_alone = !BufferIsValid(group->recent);
+		return;
+	}
+	group->recent = inplace_prefetch_row_page(rel, group->blk, off);
+	if (!BufferIsValid(group->recent))
+		ra->nread++;
+}
+
+/* the row whose place on the page the prefetched line pointer tells */
+static void
+read_ahead_row(const BlockGroup *group, const TM_IndexDelete *first)
+{
+	if (BufferIsValid(group->recent))
+		PrefetchMemory(inplace_glance_at_row(group->recent,
+											 ItemPointerGetOffsetNumberNoCheck(&first->tid)));
+}
+
+/* before group g is visited */
+static void
+read_ahead(Relation rel, TM_IndexDeleteOp *delstate, BlockGroup *groups, int ngroups,
+		   ReadAhead *ra, int g)
+{
+	int			end = Min(ngroups, g + ra->distance + 1);
+	int			end_expected = Min(ngroups, end + EXPECT_DISTANCE);
+	int			end_foreseen = Min(ngroups, end_expected + EXPECT_DISTANCE);
+	int			end_rows = Min(ngroups, g + ra->distance / 2 + 1);
+
+	while (ra->foreseen < end_foreseen)
+		inplace_foresee_page(rel, groups[ra->foreseen++].blk);
+	while (ra->expected < end_expected)
+		inplace_expect_page(rel, groups[ra->expected++].blk);
+	while (ra->prefetched < end)
+	{
+		BlockGroup *next = &groups[ra->prefetched++];
+
+		if (next > &groups[g])
+			read_ahead_of(rel, ra, next,
+						  ItemPointerGetOffsetNumberNoCheck(&delstate->deltids[next->first].tid));
+	}
+	while (ra->rows && ra->glanced_at < end_rows)
+	{
+		BlockGroup *next = &groups[ra->glanced_at++];
+
+		read_ahead_row(next, &delstate->deltids[next->first]);
+	}
+}
+
+/*
+ * Most rows have never changed a key, or not since the last VACUUM.  If that is
+ * to be seen at a glance, of all rows of a block, it need not be visited; what a
+ * glance misses is left for the next time.
+ */
+static bool
+nothing_at_a_glance(const BlockGroup *group, const TM_IndexDelete *deltids)
+{
+	if (!BufferIsValid(group->recent))
+		return false;
+	for (int i = group->first; i < group->first + group->ntids; i++)
+	{
+		InplaceTupleHeader tup =
+			inplace_glance_at_row(group->recent,
+								  ItemPointerGetOffsetNumberNoCheck(&deltids[i].tid));
+
+		if (tup == NULL || (tup->t_infomask & MAY_BE_DELETABLE))
+			return false;
+	}
+	return true;
+}
+
 static void
 report_bad_tid(Relation rel, TM_IndexDeleteOp *delstate,
 			   TM_IndexDelete *deltid, const char *what)
@@ -322,14 +441,26 @@ report_bad_tid(Relation rel, TM_IndexDeleteOp *delstate,
 					   delstate->iblknum, status->idxoffnum)));
 }
 
+typedef struct Deletion
+{
+	Relation	rel;
+	TM_IndexDeleteOp *delstate;
+	Page		index_page;		/* if the index may have stale entries */
+	GlobalVisState *vistest;
+	TransactionId oldest_xmin;	/* if it has been asked for */
+	TransactionId horizon;
+	int			freed;			/* bytes */
+	int			nkept;			/* deltids up to the last deletable one */
+} Deletion;
+
 /*
  * Is the entry deletable?  The row's page is share-locked.
  */
 static bool
-check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
-		  Buffer buffer, OffsetNumber maxoff, GlobalVisState *vistest,
-		  Page index_page, TransactionId *oldest_xmin, TransactionId *horizon)
+check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxoff)
 {
+	Relation	rel = d->rel;
+	TM_IndexDeleteOp *delstate = d->delstate;
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&deltid->tid);
 	bool		known = delstate->status[deltid->id].knowndeletable;
@@ -346,17 +477,18 @@ check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
 		report_bad_tid(rel, delstate, deltid, "not in use");
 
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
-	if (index_page != NULL && (tup->t_infomask & IP_STALE) && !known)
+	if (d->index_page != NULL && (tup->t_infomask & IP_STALE) && !known)
 	{
 		OffsetNumber idxoff = delstate->status[deltid->id].idxoffnum;
-		IndexTuple	itup = (IndexTuple) PageGetItem(index_page,
-													PageGetItemId(index_page, idxoff));
+		IndexTuple	itup = (IndexTuple) PageGetItem(d->index_page,
+													PageGetItemId(d->index_page, idxoff));
 
-		if (!TransactionIdIsValid(*oldest_xmin))
-			*oldest_xmin = GetOldestNonRemovableTransactionId(rel);
+		if (!TransactionIdIsValid(d->oldest_xmin))
+			d->oldest_xmin = GetOldestNonRemovableTransactionId(rel);
 		if (!inplace_entry_needed(rel, delstate->irel, itup,
 								  BufferGetBlockNumber(buffer), off, tup,
-								  RowLength(tup, lp), *oldest_xmin, horizon))
+								  RowLength(tup, lp), d->oldest_xmin,
+								  &d->horizon))
 			return true;
 	}
 
@@ -365,10 +497,10 @@ check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
 	 * its last change.  Nobody is asked about that here, where a hint on each
 	 * page that is looked at would have it written, and to WAL, too.
 	 */
-	if (!(tup->t_infomask & (IP_DELETED | IP_FRESH | IP_SPECULATIVE)))
+	if (!(tup->t_infomask & (MAY_BE_DELETABLE & ~IP_STALE)))
 		return known;
 
-	switch (inplace_row_state(rel, tup, buffer, InvalidTransactionId, vistest,
+	switch (inplace_row_state(rel, tup, buffer, InvalidTransactionId, d->vistest,
 							  &all_visible))
 	{
 		case ROW_DEAD:
@@ -387,67 +519,102 @@ check_tid(Relation rel, TM_IndexDeleteOp *delstate, TM_IndexDelete *deltid,
 			return known;
 	}
 
-	if (!TransactionIdIsValid(*horizon) ||
-		TransactionIdFollows(tup->t_xid, *horizon))
-		*horizon = tup->t_xid;
+	if (!TransactionIdIsValid(d->horizon) ||
+		TransactionIdFollows(tup->t_xid, d->horizon))
+		d->horizon = tup->t_xid;
 	return true;
+}
+
+/*
+ * A block's entries; is one of them deletable?
+ */
+static bool
+visit_block(Deletion *d, const BlockGroup *group)
+{
+	TM_IndexDeleteOp *delstate = d->delstate;
+	Buffer		buffer = inplace_pin_prefetched(d->rel, group->blk, group->recent);
+	OffsetNumber maxoff;
+	bool		found = false;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	maxoff = PageGetMaxOffsetNumber(BufferGetPage(buffer));
+	for (int i = group->first; i < group->first + group->ntids; i++)
+	{
+		TM_IndexDelete *deltid = &delstate->deltids[i];
+		TM_IndexStatus *status = &delstate->status[deltid->id];
+
+		if (!check_tid(d, deltid, buffer, maxoff))
+			continue;
+		status->knowndeletable = true;
+		d->freed += status->freespace;
+		d->nkept = i + 1;
+		found = true;
+	}
+	UnlockReleaseBuffer(buffer);
+	return found;
 }
 
 TransactionId
 inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 {
-	TransactionId horizon = InvalidTransactionId;
-	GlobalVisState *vistest = GlobalVisTestFor(rel);
+	Deletion	d = {.rel = rel,.delstate = delstate};
 	BlockGroup *groups;
 	int			ngroups;
 	int			neighbours = 0;
 	int			nvisited = 0;
 	int			nfruitful = 0;	/* of those, had something deletable */
-	int			nkept = 0;		/* deltids up to the last deletable one */
-	int			prefetched = 0;
-	int			expected = 0;
-	int			prefetch_distance;
-	int			freed = 0;
+	ReadAhead	ra = {.most_reads = INT_MAX};
 	int			target = delstate->bottomupfreespace;
 	bool		sweep = delstate->bottomup && target == SWEEP_EVERYTHING;
 	bool		taking = sweep || inplace_index_takes(delstate->irel);
-	TransactionId oldest_xmin = InvalidTransactionId;
+	bool		bottomup_taking = delstate->bottomup && taking && !sweep;
 	Buffer		index_buffer = InvalidBuffer;
-	Page		index_page = NULL;
 
+	d.vistest = GlobalVisTestFor(rel);
 	if (sweep)
-		oldest_xmin = inplace_sweep_horizon;
-	else if (delstate->bottomup && taking)
-		target = Max(target, BOTTOMUP_TAKING_TARGET);
+		d.oldest_xmin = inplace_sweep_horizon;
 
 	/* the caller has it locked */
 	if (taking)
 	{
 		index_buffer = ReadBuffer(delstate->irel, delstate->iblknum);
-		index_page = BufferGetPage(index_buffer);
+		d.index_page = BufferGetPage(index_buffer);
+	}
+	if (bottomup_taking && inplace_index_deduplicates(delstate->irel) &&
+		dedup_makes_room(d.index_page))
+	{
+		/* that comes next */
+		ReleaseBuffer(index_buffer);
+		delstate->ndeltids = 0;
+		return InvalidTransactionId;
 	}
 
 	groups = make_groups(delstate, &ngroups);
 	if (delstate->bottomup)
 	{
 		neighbours = rank_groups(delstate, groups, &ngroups,
-								 sweep ? ngroups :
-								 taking ? BOTTOMUP_MAX_BLOCKS_TAKING :
-								 BOTTOMUP_MAX_BLOCKS);
+								 taking ? ngroups : BOTTOMUP_MAX_BLOCKS,
+								 bottomup_taking);
 		/* read ahead those only that we are likely to visit */
-		prefetch_distance = neighbours;
+		ra.distance = neighbours;
 	}
 	else if (IsCatalogRelation(rel))
-		prefetch_distance = maintenance_io_concurrency;
+		ra.distance = maintenance_io_concurrency;
 	else
-		prefetch_distance =
+		ra.distance =
 			get_tablespace_maintenance_io_concurrency(rel->rd_rel->reltablespace);
+	if (bottomup_taking)
+	{
+		target = Max(target, BOTTOMUP_TAKING_TARGET);
+		ra.rows = true;
+		ra.distance = Max(ra.distance, BOTTOMUP_TAKING_DISTANCE);
+		if (!RelationUsesLocalBuffers(rel))
+			ra.most_reads = BOTTOMUP_MAX_BLOCKS;
+	}
 
 	for (int g = 0; g < ngroups; g++)
 	{
 		BlockGroup *group = &groups[g];
-		Buffer		buffer;
-		OffsetNumber maxoff;
 		bool		found = false;
 
 		if (delstate->bottomup && nvisited > 0)
@@ -458,60 +625,32 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 			 */
 			if (nvisited >= neighbours && !taking)
 				target /= 2;
-			if (freed >= target)
+			if (d.freed >= target)
 				break;
 		}
 
-		while (expected < ngroups &&
-			   expected <= g + prefetch_distance + EXPECT_DISTANCE)
-			inplace_expect_page(rel, groups[expected++].blk);
-		while (prefetched < ngroups && prefetched <= g + prefetch_distance)
-		{
-			BlockGroup *next = &groups[prefetched++];
-
-			if (next > group)
-				next->recent = inplace_prefetch_row_page(rel, next->blk,
-														 ItemPointerGetOffsetNumberNoCheck(&delstate->deltids[next->first].tid));
-		}
-
 		CHECK_FOR_INTERRUPTS();
-		buffer = inplace_pin_prefetched(rel, group->blk, group->recent);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		maxoff = PageGetMaxOffsetNumber(BufferGetPage(buffer));
-
-		for (int i = group->first; i < group->first + group->ntids; i++)
-		{
-			TM_IndexDelete *deltid = &delstate->deltids[i];
-			TM_IndexStatus *status = &delstate->status[deltid->id];
-
-			if (!check_tid(rel, delstate, deltid, buffer, maxoff, vistest,
-						   index_page, &oldest_xmin, &horizon))
-				continue;
-			status->knowndeletable = true;
-			freed += status->freespace;
-			found = true;
-			nkept = i + 1;
-		}
-
-		UnlockReleaseBuffer(buffer);
+		read_ahead(rel, delstate, groups, ngroups, &ra, g);
+		if (group->left_alone)
+			continue;
+		if (!bottomup_taking || !nothing_at_a_glance(group, delstate->deltids))
+			found = visit_block(&d, group);
 		nvisited++;
-
 		nfruitful += found;
 
 		/* where the best block has nothing, the next will not have more */
 		if (delstate->bottomup && !found && !taking)
 			break;
-		if (delstate->bottomup && taking && !sweep &&
-			nvisited >= BOTTOMUP_TAKING_SAMPLE &&
+		if (bottomup_taking && nvisited >= BOTTOMUP_TAKING_SAMPLE &&
 			nfruitful < nvisited / BOTTOMUP_TAKING_YIELD)
 			break;
 	}
 
 	/* what comes after the last deletable entry is of no use to the caller */
-	Assert(delstate->bottomup || nkept > 0 || delstate->ndeltids == 0);
-	delstate->ndeltids = nkept;
+	Assert(delstate->bottomup || d.nkept > 0 || delstate->ndeltids == 0);
+	delstate->ndeltids = d.nkept;
 	pfree(groups);
 	if (BufferIsValid(index_buffer))
 		ReleaseBuffer(index_buffer);
-	return horizon;
+	return d.horizon;
 }

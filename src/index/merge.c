@@ -49,6 +49,7 @@
 
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
+#include "index/dedup.h"
 #include "index/in_flight.h"
 #include "index/merge.h"
 #include "miscadmin.h"
@@ -63,25 +64,6 @@
 #define RETRY_USEC		1000
 
 /* ---------------- how full is a page? ---------------- */
-
-static inline Size
-key_size(IndexTuple itup)
-{
-	return BTreeTupleIsPosting(itup) ? BTreeTupleGetPostingOffset(itup) :
-		IndexTupleSize(itup);
-}
-
-static inline bool
-identical_keys(IndexTuple a, IndexTuple b)
-{
-	Size		size = key_size(a);
-
-	return key_size(b) == size &&
-		IndexTupleHasNulls(a) == IndexTupleHasNulls(b) &&
-		memcmp((char *) a + sizeof(IndexTupleData),
-			   (char *) b + sizeof(IndexTupleData),
-			   size - sizeof(IndexTupleData)) == 0;
-}
 
 /* as posting lists of nbtree's largest size */
 static Size
@@ -130,17 +112,17 @@ merge_needed_size(MergeState *ms, Page page)
 	{
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
 
-		if (base == NULL || !identical_keys(base, itup))
+		if (base == NULL || !entries_identical(base, itup))
 		{
 			if (base != NULL)
-				size += deduplicated_size(page, key_size(base), ntids);
+				size += deduplicated_size(page, entry_key_size(base), ntids);
 			base = itup;
 			ntids = 0;
 		}
 		ntids += BTreeTupleIsPosting(itup) ? BTreeTupleGetNPosting(itup) : 1;
 	}
 	if (base != NULL)
-		size += deduplicated_size(page, key_size(base), ntids);
+		size += deduplicated_size(page, entry_key_size(base), ntids);
 	return size;
 }
 

@@ -28,6 +28,7 @@
 
 #include "access/nbtree.h"
 #include "catalog/pg_am_d.h"
+#include "index/dedup.h"
 #include "index/index.h"
 #include "index/merge.h"
 #include "miscadmin.h"
@@ -344,14 +345,6 @@ merge_along(MergeState *ms)
 
 /* ---------------- the index ---------------- */
 
-/* (nbtree's own macros take relations that say btree only) */
-static bool
-deduplicates(Relation index)
-{
-	return index->rd_options == NULL ||
-		((BTOptions *) index->rd_options)->deduplicate_items;
-}
-
 static int
 packed_percent(Relation index)
 {
@@ -400,7 +393,7 @@ inplace_merge_leaves(IndexVacuumInfo *info, Relation table,
 		return 0;
 	ms.table = table;
 	ms.index = index;
-	ms.dedup = allequalimage && deduplicates(index) && !inplace_has_payload(index);
+	ms.dedup = inplace_index_deduplicates(index);
 	ms.packed_fill = PAGE_ROOM * packed_percent(index) / 100;
 	ms.merged_fill = is_growing(removed) ? GROWING_FILL : MERGED_FILL;
 	/* (without room for pages that could be used anew at once) */

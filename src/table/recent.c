@@ -26,8 +26,10 @@
  *
  * A guess is known before the buffer is pinned, and that is used too: the
  * memory of a page in shared buffers is fetched towards the processor while
- * the buffer is still being pinned, or some rows before, by scans that know which
- * rows come next.  Nothing is read from there, so a wrong guess does no harm.
+ * the buffer is still being pinned, or some rows before, by those who know which
+ * rows come next.  Who is only looking for certain rows may also glance at a row there
+ * (inplace_glance_at_row).  Nothing is pinned or locked then: what is seen may be
+ * of another page, or half of it old and half new, and is a hint, no more.
  *
  *-------------------------------------------------------------------------
  */
@@ -120,6 +122,16 @@ pin_guess(Relation rel, BlockNumber blk, Buffer buffer)
 }
 
 /*
+ * A page is going to be told to inplace_expect_page.
+ */
+void
+inplace_foresee_page(Relation rel, BlockNumber blk)
+{
+	if (!RelationUsesLocalBuffers(rel))
+		PrefetchMemory(page_guess_place(rel, blk));
+}
+
+/*
  * A page is going to be asked for by inplace_prefetch_row_page.
  */
 void
@@ -132,6 +144,21 @@ inplace_expect_page(Relation rel, BlockNumber blk)
 	guess = page_guess(rel, blk);
 	if (BufferIsValid(guess))
 		PrefetchMemory(GetBufferDescriptor(guess - 1));
+}
+
+/*
+ * The buffer of a page of which the row at off will be looked at, for
+ * inplace_pin_prefetched, if we know where it is in shared buffers.
+ */
+Buffer
+inplace_expected_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
+{
+	Buffer		buffer = page_guess(rel, blk);
+
+	if (!BufferIsValid(buffer) || !page_guess_holds(rel, blk, buffer))
+		return InvalidBuffer;
+	fetch_towards_processor(buffer, off);
+	return buffer;
 }
 
 /*
@@ -156,6 +183,22 @@ inplace_prefetch_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
 	}
 	fetch_towards_processor(buffer, off);
 	return buffer;
+}
+
+/*
+ * What may be the row at off, in a buffer from inplace_prefetch_row_page; NULL if
+ * there is none.
+ */
+InplaceTupleHeader
+inplace_glance_at_row(Buffer recent, OffsetNumber off)
+{
+	char	   *page = BufferBlocks + (Size) (recent - 1) * BLCKSZ;
+	ItemIdData	lp = *PageGetItemId((Page) page, off & INPLACE_OFFSET_MASK);
+
+	if (!ItemIdIsNormal(&lp) ||
+		ItemIdGetOffset(&lp) + SizeOfInplaceTupleHeader > BLCKSZ)
+		return NULL;
+	return (InplaceTupleHeader) (page + ItemIdGetOffset(&lp));
 }
 
 Buffer

@@ -333,9 +333,13 @@ extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
 extern Buffer inplace_pin_row_page(Relation rel, BlockNumber blk,
 								   OffsetNumber off);
 extern void inplace_expect_row(Relation rel, const ItemPointerData *tid);
+extern void inplace_foresee_page(Relation rel, BlockNumber blk);
 extern void inplace_expect_page(Relation rel, BlockNumber blk);
+extern Buffer inplace_expected_row_page(Relation rel, BlockNumber blk,
+										OffsetNumber off);
 extern Buffer inplace_prefetch_row_page(Relation rel, BlockNumber blk,
 										OffsetNumber off);
+extern InplaceTupleHeader inplace_glance_at_row(Buffer recent, OffsetNumber off);
 extern Buffer inplace_pin_prefetched(Relation rel, BlockNumber blk,
 									 Buffer recent);
 extern Buffer inplace_borrow_row_page(Relation rel, BlockNumber blk,
