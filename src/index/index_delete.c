@@ -105,7 +105,8 @@ typedef struct BlockGroup
 	int			ntids;
 	int			promising;		/* rounded up to a power of two */
 	Buffer		recent;			/* a guess where it is, if it was prefetched */
-	bool		left_alone;		/* it would have to be read, and enough have been */
+	bool		left_alone;		/* it would have to be read, and enough have
+								 * been */
 } BlockGroup;
 
 /* a TM_IndexDelete as a number, in the order of TIDs */
