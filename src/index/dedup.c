@@ -18,11 +18,13 @@
 #include "index/index.h"
 
 /*
- * With less room than this nbtree would not be content with a bottom-up deletion either;
- * and the entry to come may be longer than any on the page, but hardly twice as long.
+ * With less room than this nbtree would not be content with a bottom-up deletion either.
+ * How long the entry to come is, it tells only if that is more than it would ask for anyway;
+ * if not the entry may be longer than any on the page, but hardly twice as long.
  */
 #define ENOUGH_ROOM		(BLCKSZ / 24)
 #define ENOUGH_ENTRIES	2
+#define USUAL_TARGET	(BLCKSZ / 16)
 
 /* (nbtree's own macro for the option takes relations that say btree only) */
 bool
@@ -81,16 +83,18 @@ goes_with(const Pending *p, IndexTuple itup, Size most)
 
 /*
  * Would so much become free that the page need not be split for now?  Posting lists that
- * are there stay whole, and become no longer than half of the longest entry.
+ * are there stay whole, and become no longer than half of the longest entry.  The target
+ * is that of nbtree's bottom-up deletion.
  */
 bool
-dedup_makes_room(Page page)
+dedup_makes_room(Page page, Size bottomup_target)
 {
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	Size		most = Min(BTMaxItemSizeOf(page) / 2, INDEX_SIZE_MASK);
 	Pending		p = {0};
 	Size		gain = 0;
 	Size		longest_key = 0;
+	Size		needed = bottomup_target > USUAL_TARGET ? bottomup_target : ENOUGH_ROOM;
 
 	for (OffsetNumber off = P_FIRSTDATAKEY(BTPageGetOpaque(page)); off <= maxoff; off++)
 	{
@@ -110,5 +114,5 @@ dedup_makes_room(Page page)
 		longest_key = Max(longest_key, entry_key_size(itup));
 	}
 	gain += pending_gain(&p);
-	return gain >= Max(ENOUGH_ROOM, ENOUGH_ENTRIES * longest_key);
+	return gain >= Max(needed, ENOUGH_ENTRIES * longest_key);
 }

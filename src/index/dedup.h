@@ -31,6 +31,6 @@ entries_identical(IndexTuple a, IndexTuple b)
 }
 
 extern bool inplace_index_deduplicates(Relation index);
-extern bool dedup_makes_room(Page page);
+extern bool dedup_makes_room(Page page, Size bottomup_target);
 
 #endif							/* INPLACE_DEDUP_H */

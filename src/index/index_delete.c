@@ -15,14 +15,13 @@
  *
  * In an index that takes in-place updates pages fill with entries of former keys
  * of rows all over the table.  So all entries of a page may be looked up, until
- * enough has been found.  Blocks of the same promise begin with any of them: who
+ * enough has been found.  Blocks of one entry begin with any of them: who
  * always began with the lowest, and was content before the end, would never come
  * to the highest.  What is found is a share of what is looked up, so it pays to
  * come late: nbtree deduplicates the page next if nothing has been deleted, and
  * where that will make room it is left to it (dedup.c).  And former keys are
  * those of rows changed of late, which are in memory: few blocks are read for
- * it that are not, and most rows, which are as they were, are seen to be so at a
- * glance, without their page being pinned.
+ * it that are not.
  *
  * A sweep (sweep.c) is VACUUM's, of all entries of some rows: it must not leave
  * out any, however little there is to be had.
@@ -58,9 +57,13 @@
 
 /*
  * bottom-up: blocks visited at most; in an index that takes in-place updates, of
- * those that are not in memory
+ * those that are not in memory, after which others are left alone if it is not
+ * known where in memory they are (guess.c)
  */
 #define BOTTOMUP_MAX_BLOCKS			6
+
+/* ... of a temporary table, of whose blocks that is never known */
+#define BOTTOMUP_TAKING_MAX_LOCAL	400
 
 /*
  * ... and of all as long as it pays: when, after the first blocks, fewer than one in so
@@ -89,11 +92,8 @@
  */
 #define EXPECT_DISTANCE				6
 
-/* bottom-up in an index that takes in-place updates: blocks prefetched */
+/* bottom-up in an index that takes in-place updates: blocks read ahead */
 #define BOTTOMUP_TAKING_DISTANCE	8
-
-/* what a row has that is not deletable as a whole, and has no former keys: none of these */
-#define MAY_BE_DELETABLE	(IP_DELETED | IP_FRESH | IP_SPECULATIVE | IP_STALE)
 
 /*
  * The TIDs of one block, in deltids from "first" on.
@@ -341,11 +341,11 @@ rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
 typedef struct ReadAhead
 {
 	int			distance;
-	bool		rows;			/* where the row is on its page, too */
+	bool		rows;			/* the row itself, too */
 	int			foreseen;		/* groups so far */
 	int			expected;
 	int			prefetched;
-	int			glanced_at;
+	int			rows_read;
 	int			most_reads;		/* of blocks that are not in memory */
 	int			nread;
 } ReadAhead;
@@ -362,15 +362,6 @@ read_ahead_of(Relation rel, ReadAhead *ra, BlockGroup *group, OffsetNumber off)
 	group->recent = inplace_prefetch_row_page(rel, group->blk, off);
 	if (!BufferIsValid(group->recent))
 		ra->nread++;
-}
-
-/* the row whose place on the page the prefetched line pointer tells */
-static void
-read_ahead_row(const BlockGroup *group, const TM_IndexDelete *first)
-{
-	if (BufferIsValid(group->recent))
-		PrefetchMemory(inplace_glance_at_row(group->recent,
-											 ItemPointerGetOffsetNumberNoCheck(&first->tid)));
 }
 
 /* before group g is visited */
@@ -391,38 +382,19 @@ read_ahead(Relation rel, TM_IndexDeleteOp *delstate, BlockGroup *groups, int ngr
 	{
 		BlockGroup *next = &groups[ra->prefetched++];
 
-		if (next > &groups[g])
+		/* (the first one is visited now; it is counted) */
+		if (next > &groups[g] || ra->rows)
 			read_ahead_of(rel, ra, next,
 						  ItemPointerGetOffsetNumberNoCheck(&delstate->deltids[next->first].tid));
 	}
-	while (ra->rows && ra->glanced_at < end_rows)
+	while (ra->rows && ra->rows_read < end_rows)
 	{
-		BlockGroup *next = &groups[ra->glanced_at++];
+		BlockGroup *next = &groups[ra->rows_read++];
 
-		read_ahead_row(next, &delstate->deltids[next->first]);
+		if (BufferIsValid(next->recent))
+			inplace_prefetch_row(next->recent,
+								 ItemPointerGetOffsetNumberNoCheck(&delstate->deltids[next->first].tid));
 	}
-}
-
-/*
- * Most rows have never changed a key, or not since the last VACUUM.  If that is
- * to be seen at a glance, of all rows of a block, it need not be visited; what a
- * glance misses is left for the next time.
- */
-static bool
-nothing_at_a_glance(const BlockGroup *group, const TM_IndexDelete *deltids)
-{
-	if (!BufferIsValid(group->recent))
-		return false;
-	for (int i = group->first; i < group->first + group->ntids; i++)
-	{
-		InplaceTupleHeader tup =
-			inplace_glance_at_row(group->recent,
-								  ItemPointerGetOffsetNumberNoCheck(&deltids[i].tid));
-
-		if (tup == NULL || (tup->t_infomask & MAY_BE_DELETABLE))
-			return false;
-	}
-	return true;
 }
 
 static void
@@ -498,7 +470,7 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 	 * its last change.  Nobody is asked about that here, where a hint on each
 	 * page that is looked at would have it written, and to WAL, too.
 	 */
-	if (!(tup->t_infomask & (MAY_BE_DELETABLE & ~IP_STALE)))
+	if (!(tup->t_infomask & (IP_DELETED | IP_FRESH | IP_SPECULATIVE)))
 		return known;
 
 	switch (inplace_row_state(rel, tup, buffer, InvalidTransactionId, d->vistest,
@@ -582,7 +554,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		d.index_page = BufferGetPage(index_buffer);
 	}
 	if (bottomup_taking && inplace_index_deduplicates(delstate->irel) &&
-		dedup_makes_room(d.index_page))
+		dedup_makes_room(d.index_page, delstate->bottomupfreespace))
 	{
 		/* that comes next */
 		ReleaseBuffer(index_buffer);
@@ -594,7 +566,9 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	if (delstate->bottomup)
 	{
 		neighbours = rank_groups(delstate, groups, &ngroups,
-								 taking ? ngroups : BOTTOMUP_MAX_BLOCKS,
+								 !taking ? BOTTOMUP_MAX_BLOCKS :
+								 bottomup_taking && RelationUsesLocalBuffers(rel) ?
+								 BOTTOMUP_TAKING_MAX_LOCAL : ngroups,
 								 bottomup_taking);
 		/* read ahead those only that we are likely to visit */
 		ra.distance = neighbours;
@@ -608,7 +582,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	{
 		target = Max(target, BOTTOMUP_TAKING_TARGET);
 		ra.rows = true;
-		ra.distance = Max(ra.distance, BOTTOMUP_TAKING_DISTANCE);
+		ra.distance = BOTTOMUP_TAKING_DISTANCE;
 		if (!RelationUsesLocalBuffers(rel))
 			ra.most_reads = BOTTOMUP_MAX_BLOCKS;
 	}
@@ -616,7 +590,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	for (int g = 0; g < ngroups; g++)
 	{
 		BlockGroup *group = &groups[g];
-		bool		found = false;
+		bool		found;
 
 		if (delstate->bottomup && nvisited > 0)
 		{
@@ -634,8 +608,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		read_ahead(rel, delstate, groups, ngroups, &ra, g);
 		if (group->left_alone)
 			continue;
-		if (!bottomup_taking || !nothing_at_a_glance(group, delstate->deltids))
-			found = visit_block(&d, group);
+		found = visit_block(&d, group);
 		nvisited++;
 		nfruitful += found;
 

@@ -54,6 +54,7 @@
 #include "index/index.h"
 #include "index/shorten.h"
 #include "miscadmin.h"
+#include "storage/freespace.h"
 #include "storage/indexfsm.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
@@ -122,6 +123,33 @@ note_free_pages(Shortening *s, BlockNumber most, BufferAccessStrategy bstrategy)
 			s->free[s->nfree++] = blk;
 		_bt_relbuf(s->index, buffer);
 	}
+}
+
+/*
+ * Pages that are noted as free but in use: take the note away.  (nbtree does so for a
+ * page when it wants to use it.)
+ */
+void
+inplace_correct_free_pages(Relation index, BufferAccessStrategy bstrategy)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
+
+	for (BlockNumber blk = BTREE_METAPAGE + 1; blk < nblocks; blk++)
+	{
+		Buffer		buffer;
+		bool		used;
+
+		if (GetRecordedFreeSpace(index, blk) == 0)
+			continue;
+		VacuumDelayPoint();
+		buffer = ReadBufferExtended(index, MAIN_FORKNUM, blk, RBM_NORMAL, bstrategy);
+		_bt_lockbuf(index, buffer, BT_READ);
+		used = !is_free(BufferGetPage(buffer));
+		_bt_relbuf(index, buffer);
+		if (used)
+			RecordUsedIndexPage(index, blk);
+	}
+	IndexFreeSpaceMapVacuum(index);
 }
 
 /* is the page locked for the move already? */

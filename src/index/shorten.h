@@ -16,6 +16,7 @@ typedef struct Shortening Shortening;
 
 extern bool inplace_can_shorten(Relation index);
 extern bool inplace_index_is_locked(Relation index);
+extern void inplace_correct_free_pages(Relation index, BufferAccessStrategy bstrategy);
 extern Shortening *inplace_shorten_prepare(Relation index, BlockNumber target,
 										   BufferAccessStrategy bstrategy);
 extern BlockNumber inplace_shorten_index(Shortening *s, IndexBulkDeleteResult *istat,

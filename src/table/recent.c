@@ -27,9 +27,8 @@
  * A guess is known before the buffer is pinned, and that is used too: the
  * memory of a page in shared buffers is fetched towards the processor while
  * the buffer is still being pinned, or some rows before, by those who know which
- * rows come next.  Who is only looking for certain rows may also glance at a row there
- * (inplace_glance_at_row).  Nothing is pinned or locked then: what is seen may be
- * of another page, or half of it old and half new, and is a hint, no more.
+ * rows come next.  Nothing that is read there counts, so a wrong guess does no
+ * harm.
  *
  *-------------------------------------------------------------------------
  */
@@ -186,19 +185,17 @@ inplace_prefetch_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
 }
 
 /*
- * What may be the row at off, in a buffer from inplace_prefetch_row_page; NULL if
- * there is none.
+ * ... and some rows later, when the line pointer should be near the processor: the
+ * row itself.  "recent" is what inplace_prefetch_row_page returned.  Whatever is read there
+ * now is a place in memory to fetch, no more.
  */
-InplaceTupleHeader
-inplace_glance_at_row(Buffer recent, OffsetNumber off)
+void
+inplace_prefetch_row(Buffer recent, OffsetNumber off)
 {
 	char	   *page = BufferBlocks + (Size) (recent - 1) * BLCKSZ;
-	ItemIdData	lp = *PageGetItemId((Page) page, off & INPLACE_OFFSET_MASK);
+	const ItemIdData *lp = PageGetItemId((Page) page, off & INPLACE_OFFSET_MASK);
 
-	if (!ItemIdIsNormal(&lp) ||
-		ItemIdGetOffset(&lp) + SizeOfInplaceTupleHeader > BLCKSZ)
-		return NULL;
-	return (InplaceTupleHeader) (page + ItemIdGetOffset(&lp));
+	PrefetchMemory(page + ItemIdGetOffset(lp) % BLCKSZ);
 }
 
 Buffer

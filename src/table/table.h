@@ -339,7 +339,7 @@ extern Buffer inplace_expected_row_page(Relation rel, BlockNumber blk,
 										OffsetNumber off);
 extern Buffer inplace_prefetch_row_page(Relation rel, BlockNumber blk,
 										OffsetNumber off);
-extern InplaceTupleHeader inplace_glance_at_row(Buffer recent, OffsetNumber off);
+extern void inplace_prefetch_row(Buffer recent, OffsetNumber off);
 extern Buffer inplace_pin_prefetched(Relation rel, BlockNumber blk,
 									 Buffer recent);
 extern Buffer inplace_borrow_row_page(Relation rel, BlockNumber blk,

@@ -38,7 +38,10 @@
 
 /* ... and for an index from this many, and the same part of it */
 #define SHORTEN_MIN_PAGES			8
+
+/* a sample of the free space map has to show twice that part, to be sure */
 #define FREE_SAMPLE_PAGES			100
+#define FREE_MIN_FRACTION			(TRUNCATE_MIN_FRACTION / 2)
 
 /* milliseconds */
 #define TRUNCATE_WAITER_INTERVAL	20
@@ -224,12 +227,6 @@ truncate_table(InplaceVacuum *vac)
 
 /* ---------------- indexes ---------------- */
 
-static bool
-enough_pages(BlockNumber free, BlockNumber all)
-{
-	return free >= SHORTEN_MIN_PAGES && free >= all / TRUNCATE_MIN_FRACTION;
-}
-
 /*
  * Pages that have been deleted, whether or not they can be used anew already.  (They have
  * been counted even where the number of entries is an estimate.)
@@ -237,7 +234,8 @@ enough_pages(BlockNumber free, BlockNumber all)
 static bool
 worth_shortening(const IndexBulkDeleteResult *istat)
 {
-	return istat != NULL && enough_pages(istat->pages_deleted, istat->num_pages);
+	return istat != NULL && istat->pages_deleted >= SHORTEN_MIN_PAGES &&
+		istat->pages_deleted >= istat->num_pages / TRUNCATE_MIN_FRACTION;
 }
 
 /*
@@ -260,7 +258,21 @@ has_free_pages(Relation index)
 		if (GetRecordedFreeSpace(index, blk) > 0)
 			free++;
 	}
-	return enough_pages(free * step, looked_at * step);
+	return free * step >= SHORTEN_MIN_PAGES && free >= looked_at / FREE_MIN_FRACTION;
+}
+
+/*
+ * An index that this VACUUM has not been through: if it seems to have free pages, see.
+ * If it has not, the map is wrong, as after a crash, and corrected.
+ */
+static void
+look_for_free_pages(InplaceVacuum *vac, int i)
+{
+	if (!has_free_pages(vac->indrels[i]) || inplace_vacuum_failsafe(vac))
+		return;
+	vacuum_nothing_from_index(vac, i);
+	if (!worth_shortening(vac->indstats[i]))
+		inplace_correct_free_pages(vac->indrels[i], vac->bstrategy);
 }
 
 /* then free pages will be needed */
@@ -281,8 +293,8 @@ prepare(InplaceVacuum *vac, int i)
 
 	if (!inplace_can_shorten(index) || inplace_index_is_locked(index))
 		return NULL;
-	if (vac->indstats[i] == NULL && has_free_pages(index))
-		vacuum_nothing_from_index(vac, i);
+	if (vac->indstats[i] == NULL)
+		look_for_free_pages(vac, i);
 	istat = vac->indstats[i];
 	if (!worth_shortening(istat))
 		return NULL;
@@ -328,7 +340,7 @@ inplace_vacuum_truncate_all(InplaceVacuum *vac)
 	bool		indexes = may_shorten_indexes(vac);
 	Shortening **shortenings = palloc0(Max(vac->nindexes, 1) * sizeof(Shortening *));
 
-	for (int i = 0; indexes && i < vac->nindexes; i++)
+	for (int i = 0; indexes && !vac->failsafe && i < vac->nindexes; i++)
 		shortenings[i] = prepare(vac, i);
 	if (can_truncate(vac))
 		truncate_table(vac);

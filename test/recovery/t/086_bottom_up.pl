@@ -13,6 +13,7 @@ use Test::More;
 
 my $rows = 40000;
 my $scripts = 0;
+my $seed = seed();
 my $node = new_node('primary', conf => q{
 default_table_access_method = 'inplace'
 autovacuum = off
@@ -42,13 +43,14 @@ sub pages
 
 sub run_updates
 {
-	my ($keys, $n) = @_;
+	my ($keys, $n, $key) = @_;
+	$key //= "random(0, $keys - 1)";
 	my $script = pgbench_script($node, 'updates' . $scripts++, qq{\\set id random(1, $rows)
-\\set k random(0, $keys - 1)
+\\set k $key
 UPDATE t SET k = :k WHERE id = :id;
 });
 	$node->command_ok(
-		[ 'pgbench', '-n', '-M', 'prepared', '-c', '2', '-t', $n / 2, '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+		[ 'pgbench', '-n', '--random-seed=' . ($seed + $scripts), '-M', 'prepared', '-c', '2', '-t', $n / 2, '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
 		"$n updates");
 	return;
 }
@@ -75,6 +77,53 @@ foreach my $case ([ $rows / 20, '', 1.25 ], [ 20, '', 1.3 ], [ $rows * 10, '', 1
 	cmp_ok($after, '<=', $most * $before, "an index of $keys keys $index does not grow much");
 	look("$keys keys $index");
 }
+
+# A unique index, and one with payload.
+foreach my $index ('UNIQUE', 'INCLUDE')
+{
+	fill($rows, '');
+	$node->safe_psql('postgres', 'DROP INDEX t_k; UPDATE t SET k = id * 10; VACUUM t; CREATE ' . ($index eq 'UNIQUE' ? 'UNIQUE INDEX t_k ON t USING inplace_btree (k)' : 'INDEX t_k ON t USING inplace_btree (k) INCLUDE (id)'));
+	my $before = pages();
+	run_updates('', $rows, ':id * 10 + random(0, 9)');
+	note "$index: $before to ", pages(), ' pages';
+	# (an entry's place among those of its neighbours stays)
+	cmp_ok(pages(), '<=', 1.3 * $before, "$index: it does not grow much");
+	look($index);
+}
+
+# Entries that an older snapshot needs stay.
+{
+	fill($rows / 20, '');
+	my $sum = 'SELECT count(*), sum(k::bigint * id) FROM t WHERE k >= 0';
+	my $old = psql_session($node);
+	$old->query_safe($_) foreach 'SET enable_seqscan = off', 'SET enable_bitmapscan = off', 'BEGIN ISOLATION LEVEL REPEATABLE READ';
+	my $want = $old->query_safe($sum);
+	run_updates($rows / 20, $rows / 4);
+	is($old->query_safe($sum), $want, 'an older snapshot finds what it found, by index');
+	my $now = $node->safe_psql('postgres', $sum);
+	isnt($now, $want, '... which is not what there is now');
+	$old->query_safe('COMMIT');
+	run_updates($rows / 20, $rows / 4);
+	look('after an older snapshot');
+}
+
+# A temporary table, larger than its buffers.
+is(one($node, qq{
+	SET temp_buffers = '800kB';
+	CREATE TEMP TABLE tt (id int PRIMARY KEY, k int, w text);
+	INSERT INTO tt SELECT i, i % 500, repeat('x', 160) FROM generate_series(1, 10000) i;
+	CREATE INDEX tt_k ON tt USING inplace_btree (k);
+	DO \$\$
+	BEGIN
+		FOR i IN 1 .. 10000 LOOP
+			UPDATE tt SET k = (i * 7919) % 500 WHERE id = 1 + (i * 104729) % 10000;
+			IF i % 5 = 0 THEN COMMIT; END IF;
+		END LOOP;
+	END \$\$;
+	SET enable_seqscan = off; SET enable_bitmapscan = off;
+	SELECT count(*), sum(k), (SELECT count(*) FROM inplace.check('tt')) FROM tt WHERE k >= 0}),
+	'10000|' . eval { my $s = 0; my %k = map { $_ => $_ % 500 } 1 .. 10000; $k{1 + ($_ * 104729) % 10000} = ($_ * 7919) % 500 foreach 1 .. 10000; $s += $_ foreach values %k; $s } . '|0',
+	'a temporary table');
 
 # ---- a table that does not fit the buffers
 
