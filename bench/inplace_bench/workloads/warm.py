@@ -39,8 +39,10 @@ class Warm(Workload):
         self.published = ("WARM, scale 700: 1138 to 2017 TPS, 34967 to 18421 B of WAL per transaction"
                           if fillfactor == 100 else
                           "WARM, scale 700: 1357 to 3416 TPS, about 49000 to 14000 B of WAL per transaction")
+        # (For changed_bloat there is one after 20 updates a row: WarmIndex.  Before, the index still has the
+        # pages that it split into when keys which were all the same spread.)
         self.targets = (Target("tps", ">=", 1.5), Target("wal_total_per_tx", "<=", wal),
-                        Target("unchanged_growth", "<=", 0, False), Target("changed_bloat", "<=", 1.3, False))
+                        Target("unchanged_growth", "<=", 0, False))
         # What checkpoints cost shows with a larger table and more time; without them, the one image of each
         # page after the checkpoint at the start has to become small beside the rest: that takes four times as
         # many transactions as there are rows, or more.

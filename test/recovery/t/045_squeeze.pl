@@ -220,7 +220,7 @@ foreach my $setting ('off', 'on')
 	$in_standby->query('BEGIN ISOLATION LEVEL REPEATABLE READ');
 	$in_standby->query('SELECT sum(n) FROM t');
 	my $pid = $in_standby->query('SELECT pg_backend_pid()');
-	end_pgbench(start_pgbench($node, '-c', 2, '-t', 20000, '-f', $single));
+	end_pgbench(start_pgbench($node, '-c', 2, '-t', 14000, '-f', $single));
 	$size{$setting} = one($node, "SELECT $size");
 	look_again("a load with squeeze_undo $setting");
 	$node->wait_for_catchup($standby);
@@ -232,7 +232,7 @@ foreach my $setting ('off', 'on')
 	undo_floor_reached($node, "after a load with squeeze_undo $setting", 30);
 }
 note "undo: $size{off} bytes without, $size{on} with";
-cmp_ok($size{off}, '>', 4_000_000, 'undo grows with the updates without');
+cmp_ok($size{off}, '>', 2_500_000, 'undo grows with the updates without');
 cmp_ok($size{on}, '<', $size{off} / 2, '... and does not with');
 
 # ---- a crash in the middle
