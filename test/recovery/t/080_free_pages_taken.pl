@@ -54,13 +54,18 @@ foreach my $rows (200, 1000, 2500, 6000, 12000, 30000, 70000)
 	$holder->query_safe($_) foreach 'BEGIN', 'LOCK TABLE t IN ROW EXCLUSIVE MODE';
 	my $vacuumer = psql_session($node);
 	$vacuumer->query_until(qr/begins/, "\\echo begins\nVACUUM (VERBOSE, PARALLEL 0, DISABLE_PAGE_SKIPPING) t;\n\\echo ends\n");
-	# it has looked at the indexes, and waits, for 5 s, for the table's lock
+	# it has looked at the indexes, and waits, for 5 s of its own time, for the table's lock
 	ok(defined poll_value($node, q{SELECT phase = 'truncating heap' FROM pg_stat_progress_vacuum}, 60), "$rows rows: VACUUM wants to cut the table's end");
+	my $pid = one($node, 'SELECT pid FROM pg_stat_progress_vacuum');
+	$pid =~ /^\d+$/ or BAIL_OUT('VACUUM has ended');
+	kill 'STOP', $pid;
 	$node->safe_psql('postgres', "INSERT INTO t SELECT -i, hashint4(-i), md5((-i)::text) || repeat('x', 20) FROM generate_series(1, $rows) i ORDER BY hashint4(i)");
-	is(one($node, q{SELECT phase FROM pg_stat_progress_vacuum}), 'truncating heap', 'rows come before the indexes are locked');
+	is(one($node, q{SELECT phase FROM pg_stat_progress_vacuum}), 'truncating heap', "$rows rows come before the indexes are locked");
+	kill 'CONT', $pid;
 	$holder->query_safe('COMMIT');
 	ok(defined poll_value($node, q{SELECT count(*) = 0 FROM pg_stat_progress_vacuum}, 60), 'VACUUM ends')
 		or BAIL_OUT('VACUUM waits for a page that it has itself');
+	$vacuumer->query_until(qr/told/, "\\echo told\n");
 	note $1 while $vacuumer->{stderr} =~ /(index "\w+": \d+ pages moved, \d+ removed)/g;
 	$vacuumer->quit;
 	$holder->quit;
