@@ -8,7 +8,10 @@ cancelling the session whose step closed the cycle: the server's own detector
 would pick its victim by timing.
 """
 
+import os
+import random
 import select
+import signal
 import time
 
 from wire import Connection, ServerGone
@@ -37,6 +40,7 @@ class Side:
         self.sessions = [connect() for _ in range(sessions)]
         self.pids = {s.pid: i for i, s in enumerate(self.sessions)}
         self.gid_prefix = f"{database}_{schema}"    # these names are the cluster's
+        self.shuffle = False        # is each of those let go by a step to be the last one at times?
 
     def close(self):
         for connection in self.sessions + [self.control]:
@@ -58,10 +62,24 @@ class Side:
         if session.busy:
             return [(number, ("skipped",))]
         waiters = [i for i, s in enumerate(self.sessions) if s.busy]
+        late = self._stop_one(waiters) if self.shuffle and len(waiters) > 1 else None
         session.send(sql.replace("@@", self.gid_prefix))
+        if late is not None:
+            time.sleep(0.03)
+            os.kill(late, signal.SIGCONT)
         done = self._settle(number, waiters)
         first = done.pop(number, ("waiting",))
         return [(number, first)] + sorted(done.items())
+
+    def _stop_one(self, waiters):
+        """Stops one of the waiting backends; which waits in its turn, and holds no lock
+        of the kind that everybody needs.  None if it is not ours to stop."""
+        pid = self.sessions[random.choice(waiters)].pid
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except (PermissionError, ProcessLookupError):
+            return None
+        return pid
 
     def release(self):
         """Let go whatever still waits."""
