@@ -133,21 +133,25 @@ interruptible() {
 	return $rc
 }
 
-# Stops the clusters in WORKDIR and removes it; for 'trap ... EXIT'.
-remove_workdir() {
-	local pidfile pid data i
-	is_our_workdir "${WORKDIR:-}" || return 0
-	if [ -n "${INTERRUPTIBLE_PID:-}" ]; then
-		kill "$INTERRUPTIBLE_PID" 2>/dev/null || true
-		# (bash may hang in a 'wait' inside a trap inside a 'wait'.)
-		for ((i = 0; i < 50; i++)); do
-			running "$INTERRUPTIBLE_PID" || break
+# Ends processes of ours, and waits until they have ended.
+end_processes() {
+	local pid i
+	[ $# -gt 0 ] || return 0
+	kill "$@" 2>/dev/null || true
+	# (bash may hang in a 'wait' inside a trap inside a 'wait'.)
+	for pid in "$@"; do
+		for ((i = 0; i < 100; i++)); do
+			running "$pid" || break
 			sleep 0.1
 		done
-	fi
-	# Those of TAP tests too, so not by way of stop_server.
+	done
+}
+
+# Stops the clusters in WORKDIR: those of TAP tests too, so not by way of stop_server.
+stop_clusters() {
+	local pidfile pid data i
 	while read -r pidfile; do
-		pid=$(sed -n 1p "$pidfile") data=$(sed -n 2p "$pidfile")
+		{ pid=$(sed -n 1p "$pidfile") && data=$(sed -n 2p "$pidfile"); } 2>/dev/null || continue
 		# Only a postmaster whose directory is in ours.
 		[[ $pid:$data =~ ^[0-9]+:"$WORKDIR"/ ]] || continue
 		[ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "$data" ] || continue
@@ -157,7 +161,22 @@ remove_workdir() {
 			sleep 0.1
 		done
 	done < <(find "$WORKDIR" -name postmaster.pid 2>/dev/null)
+}
+
+# Stops the clusters in WORKDIR, and whatever else still works there, and removes it;
+# for 'trap ... EXIT'.
+remove_workdir() {
+	local proc
+	is_our_workdir "${WORKDIR:-}" || return 0
 	cd /
+	[ -z "${INTERRUPTIBLE_PID:-}" ] || end_processes "$INTERRUPTIBLE_PID"
+	stop_clusters
+	# A TAP test that had no time to end may have started another one.
+	for proc in /proc/[0-9]*; do
+		[[ $(readlink "$proc/cwd" 2>/dev/null) != "$WORKDIR"/* ]] ||
+			as_server kill -KILL "${proc#/proc/}" 2>/dev/null || true
+	done
+	stop_clusters
 	rm -rf "$WORKDIR"
 }
 

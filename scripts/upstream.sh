@@ -238,7 +238,7 @@ upstream_tap() {
 	local out=$results/upstream-recovery.$2.out injection=no
 	[[ $("$pg_config" --configure) != *--enable-injection-points* ]] || injection=yes
 	# As remove_workdir would do it, if this were not a process of its own.
-	trap '[ -z "${INTERRUPTIBLE_PID:-}" ] || kill "$INTERRUPTIBLE_PID"; exit 130' TERM
+	trap '[ -z "${INTERRUPTIBLE_PID:-}" ] || end_processes "$INTERRUPTIBLE_PID"; exit 130' TERM
 	cd "$1" || return 1
 	as_server mkdir -p "$tap/log"
 	interruptible as_server env PATH="$WORKDIR/upstream-bin:$bindir:$PATH" PG_REGRESS="$pgxs/test/regress/pg_regress" \
