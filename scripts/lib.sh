@@ -133,6 +133,11 @@ interruptible() {
 	return $rc
 }
 
+# For tests in processes of their own: waits while two are running.
+wait_for_turn() {
+	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+}
+
 # Ends processes of ours, and waits until they have ended.
 end_processes() {
 	local pid i

@@ -200,7 +200,7 @@ upstream_compare() {
 # needed (see there).  test/upstream/VERSION/recovery/NAME.patch is a reviewed change
 # of a test, its reasons first; NAME.skip says why a test cannot be run at all.  UPSTREAM_TAP limits it to tests with that in the name.
 part_upstream_recovery() {
-	local part=upstream-recovery dir=$WORKDIR/upstream/src/test/recovery t name running_tests=0
+	local part=upstream-recovery dir=$WORKDIR/upstream/src/test/recovery t name
 	local reviewed=$WORKDIR/test/upstream/$version/recovery
 	upstream_source src/test/recovery || return 0
 	upstream_source src/test/regress || return 0
@@ -215,17 +215,13 @@ part_upstream_recovery() {
 	as_server mkdir -p "$WORKDIR/upstream-bin" "$WORKDIR/upstream-tap/log" "$WORKDIR/upstream-ports"
 	as_server cp "$WORKDIR/test/upstream/initdb" "$WORKDIR/upstream-bin/"
 	for t in "$dir"/t/*${UPSTREAM_TAP:-}*.pl; do
-		while [ $running_tests -ge 2 ]; do
-			wait -n || true
-			running_tests=$((running_tests - 1))
-		done
 		name=$(basename "$t" .pl)
 		if [ -e "$reviewed/$name.skip" ]; then
 			not_run "$part" "$name" "$(cat "$reviewed/$name.skip")"
 			continue
 		fi
+		wait_for_turn
 		upstream_tap "$dir" "$name" &
-		running_tests=$((running_tests + 1))
 	done
 	wait
 	# Those that crash servers on purpose do so with other signals.

@@ -40,6 +40,7 @@ class Side:
         self.sessions = [connect() for _ in range(sessions)]
         self.pids = {s.pid: i for i, s in enumerate(self.sessions)}
         self.gid_prefix = f"{database}_{schema}"    # these names are the cluster's
+        self.local = args.host.startswith("/")
         self.shuffle = False        # is each of those let go by a step to be the last one at times?
 
     def close(self):
@@ -63,21 +64,26 @@ class Side:
             return [(number, ("skipped",))]
         waiters = [i for i, s in enumerate(self.sessions) if s.busy]
         late = self._stop_one(waiters) if self.shuffle and len(waiters) > 1 else None
-        session.send(sql.replace("@@", self.gid_prefix))
-        if late is not None:
-            time.sleep(0.03)
-            os.kill(late, signal.SIGCONT)
+        try:
+            session.send(sql.replace("@@", self.gid_prefix))
+        finally:
+            if late is not None:
+                time.sleep(0.03)
+                os.kill(late, signal.SIGCONT)
         done = self._settle(number, waiters)
         first = done.pop(number, ("waiting",))
         return [(number, first)] + sorted(done.items())
 
     def _stop_one(self, waiters):
-        """Stops one of the waiting backends; which waits in its turn, and holds no lock
-        of the kind that everybody needs.  None if it is not ours to stop."""
+        """Stops one of the waiting backends, which sleep and so hold nothing that everybody
+        needs.  None if it is on another machine, or not ours to stop."""
         pid = self.sessions[random.choice(waiters)].pid
         try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if not self.local or not f.read().startswith(b"postgres:"):
+                    return None
             os.kill(pid, signal.SIGSTOP)
-        except (PermissionError, ProcessLookupError):
+        except OSError:
             return None
         return pid
 
