@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from contextlib import contextmanager
 from typing import Any, Iterator
@@ -41,12 +42,15 @@ class Measured:
         m["table_growth"] = last["table"] - first["table"]
         m["index_growth"] = last["index"] - first["index"]
         m["undo_peak"] = max(s["undo"] for _, s in self.sampler.samples)
+        # (The mean: a machine that shares its cores with others has two speeds.)
+        m["loop"] = statistics.fmean(self.sampler.loops)
         if m.get("transactions"):
             for what in ("wal_total", "wal_records", "wal_images"):
                 if what in m:
                     m[f"{what}_per_tx"] = m[what] / m["transactions"]
         self.series["sizes"] = [(t, s["table"], s["index"], s["undo"])
                                 for t, s in self.sampler.samples]
+        self.detail["loops"] = self.sampler.loops
         self.detail["relations_before"] = first["relations"]
         self.detail["relations_after"] = last["relations"]
 

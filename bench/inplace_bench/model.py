@@ -55,6 +55,7 @@ METRICS: dict[str, tuple[str, str, str | None]] = {
     "wal_records": ("... in records", "B", "lower"),
     "wal_images": ("... in full-page images", "B", "lower"),
     "cpu": ("CPU time of the server", "s", "lower"),
+    "loop": ("a loop of the benchmark's own, the same for both", "ms", None),
     "pages_read": ("pages read", "", "lower"),
     "pages_written": ("pages written", "", "lower"),
     "table_pages_before": ("table pages before", "", "lower"),

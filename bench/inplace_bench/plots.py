@@ -53,7 +53,7 @@ def of_rounds(result: dict[str, Any]) -> list[str]:
     """Every round: times, latencies and WAL, a dot each; a plot for each unit."""
     groups = []
     for unit, what in (("s", "seconds"), ("ms", "milliseconds"), ("B", "bytes of WAL")):
-        rows = [s for s in result["summary"] if s["unit"] == unit and s["metric"] != "cpu"]
+        rows = [s for s in result["summary"] if s["unit"] == unit and s["metric"] not in ("cpu", "loop")]
         # What a workload measures itself would vanish beside the sums.
         rows = [s for s in rows if s["metric"] not in METRICS] or rows if unit == "B" else rows
         if rows:

@@ -1,4 +1,4 @@
-"""Sizes of the tables, indexes and undo of a database, over time."""
+"""Sizes of the tables, indexes and undo of a database, and the machine's speed, over time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any
 
+from . import steady
 from .server import Database
 
 # Those of the extensions (undo, above all) are not the user's.
@@ -43,6 +44,7 @@ class Sampler:
         self.db = db
         self.interval = interval
         self.samples: list[tuple[float, dict[str, Any]]] = []
+        self.loops: list[float] = []        # ms, see steady.py
         self._error: Exception | None = None
         self._stop = threading.Event()
         self._conn = db.connect()
@@ -58,6 +60,9 @@ class Sampler:
     def _sample(self) -> None:
         with self._conn.cursor() as cur:
             got = sizes(cur, self._undo)
+        # Once a second at most: it must not become a load itself.
+        if len(self.loops) <= self.elapsed():
+            self.loops.append(steady.loop())
         self.samples.append((round(self.elapsed(), 3), got))
 
     def _loop(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-MAIN = {"tps", "seconds", "wal_total_per_tx", "table_growth", "index_growth", "undo_peak"}
+MAIN = {"tps", "seconds", "wal_total_per_tx", "table_growth", "index_growth", "undo_peak", "loop"}
 
 
 def number(v: float | None) -> str:

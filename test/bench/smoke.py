@@ -44,6 +44,8 @@ def problems(result: dict) -> list[str]:
             got += [f"{variant}: no {x}" for x in LATENCIES if not m.get(x, 0) > 0]
             if "tps" in m and not ("wal_records_per_tx" in m and m["transactions"] > 0):
                 got.append(f"{variant}: no WAL records or transactions")
+            if not m.get("loop", 0) > 0:
+                got.append(f"{variant}: nothing about the machine's speed")
             if len(r["series"].get("sizes", ())) < 2:
                 got.append(f"{variant}: no sizes over time")
             if variant == "heap" and m.get("undo_peak"):
