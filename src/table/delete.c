@@ -319,6 +319,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 
 	TidClean(&target.tid, tid);
 	target.tag = TidTag(tid);
+	target.xmin = InvalidTransactionId;
 	target.newest = false;
 	target.queued = false;
 	target.queued_old = false;

@@ -22,13 +22,13 @@
 #include "nodes/execnodes.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
-#include "utils/memutils.h"
-
+#include "table/found_row.h"
 #include "table/rowcheck.h"
 #include "table/scan.h"
 #include "table/table.h"
 #include "undo/delta.h"
 #include "undo/undo.h"
+#include "utils/memutils.h"
 
 /* ------------------------------------------------------------------------
  * Shared by the readers
@@ -581,6 +581,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	}
 	if (found && recheck && fetch->scan != NULL)
 		return_payload(fetch, slot);
+	if (found && snapshot->snapshot_type == SNAPSHOT_DIRTY)
+		inplace_note_found_row(rel, slot);
 	if (all_dead)
 		*all_dead = dead;
 	return found;

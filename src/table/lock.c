@@ -9,19 +9,19 @@
 
 #include "nodes/lockoptions.h"
 #include "storage/lmgr.h"
+#include "table/found_row.h"
 #include "table/lock_chain.h"
 #include "table/rowcheck.h"
 #include "wal/wal.h"
 
 /*
- * Does the caller mean the row, whatever its version?  ON CONFLICT DO UPDATE
- * and the apply worker come with a TID that they found through an index with
- * SnapshotDirty, and with no flags; a trigger under REPEATABLE READ comes
- * without flags too, but means the version of its snapshot.  (The slot tells; a
- * statement can have both.)
+ * Does the caller mean what he has found with SnapshotDirty?  ON CONFLICT DO
+ * UPDATE and the apply worker come with a TID that they found like that, and with
+ * no flags; a trigger under REPEATABLE READ comes without flags too, but means
+ * the version of its snapshot.  (The slot tells; a statement can have both.)
  */
 static bool
-means_newest(uint8 flags, TupleTableSlot *slot)
+means_found_row(uint8 flags, TupleTableSlot *slot)
 {
 	if (flags != 0)
 		return false;
@@ -390,8 +390,11 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	rl.tmfd = tmfd;
 	TidClean(&rl.target.tid, tid);
 	rl.target.tag = TidTag(tid);
-	rl.target.newest = means_newest(flags, slot) && rl.target.tag == 0;
 	rl.target.snapshot = snapshot;
+	/* who has found it in another way means the row, whatever its version */
+	if (rl.target.tag == 0 && means_found_row(flags, slot) &&
+		!inplace_target_found_row(rel, tid, slot, &rl.target))
+		rl.target.newest = true;
 
 	xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();

@@ -350,7 +350,10 @@ inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
 	if (target->newest)
 		return true;
 	if (target->tag != 0)
-		return hdr->t_tag == (target->tag == INPLACE_TAG_FIRST ? 0 : target->tag);
+		return hdr->t_tag == (target->tag == INPLACE_TAG_FIRST ? 0 : target->tag) &&
+			(!TransactionIdIsNormal(target->xmin) ||
+			 (hdr->t_infomask & IP_FROZEN) != 0 ||
+			 hdr->t_xid == target->xmin);
 	if (target->snapshot == InvalidSnapshot ||
 		target->snapshot->snapshot_type != SNAPSHOT_MVCC)
 		return true;
@@ -625,8 +628,13 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 				fill_tmfd(rel, tup, target,
 						  replacing_cid(rel, tup, target, curcid, rc->cid),
 						  tmfd);
-				if ((rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0 ||
-					(target->newest && !deleted))
+				if ((rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0)
+					return TM_Invisible;
+				/* is it this version itself that is meant? */
+				if (!deleted &&
+					(target->newest ||
+					 (target->tag != 0 &&
+					  inplace_is_target(target, tup, rc->status, rc->cid))))
 					return TM_Invisible;
 				return TM_SelfModified;
 			}

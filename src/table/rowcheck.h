@@ -13,13 +13,15 @@
 #include "table/table.h"
 
 /*
- * Which version the caller means: an exact tag, the version its snapshot
- * sees (tag 0), or just the newest.
+ * Which version the caller means: that with an exact tag (and xmin, if that is
+ * valid: tags come round again), the version its snapshot sees (tag 0), or just
+ * the newest.
  */
 typedef struct RowTarget
 {
 	ItemPointerData tid;		/* without tag */
 	int			tag;
+	TransactionId xmin;
 	bool		newest;
 	bool		queued;			/* has been in the queue for the newest one */
 	bool		queued_old;		/* ... for this version, since replaced */

@@ -609,6 +609,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	us->rel = rel;
 	TidClean(&us->target.tid, otid);
 	us->target.tag = TidTag(otid);
+	us->target.xmin = InvalidTransactionId;
 	us->target.newest = false;
 	us->target.queued = false;
 	us->target.queued_old = false;
