@@ -11,6 +11,12 @@
  * these are all written in C; elsewhere the index does not take in-place updates
  * that change the key (kept_key.c).
  *
+ * It is computed by other sessions than the one that made the entry, and must come
+ * out the same.  Some of the server's own functions look at settings although
+ * they are called immutable.  On heap an index of theirs works for all who use
+ * the same settings, and no others lose an entry by it; so such an index does not
+ * take in-place updates that change the key, either.
+ *
  * Whether an index is of that kind must not change while it exists, or some
  * would compare entries that others take for those of all versions.  So the
  * expressions as they were written count: these name functions by OID, and the
@@ -42,6 +48,7 @@
 #include "optimizer/optimizer.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -104,6 +111,89 @@ function_not_builtin(Oid function, void *context)
 }
 
 /*
+ * The server's functions that are called immutable and are not, for they look at
+ * a setting (or at the search path, for a conversion).  As of 18; those that are
+ * called stable cannot be in an index.
+ */
+static bool
+function_by_settings(Oid function, void *context)
+{
+	switch (function)
+	{
+			/* bytea_output */
+		case F_BYTEAOUT:
+			/* extra_float_digits */
+		case F_FLOAT4OUT:
+		case F_FLOAT8OUT:
+		case F_POINT_OUT:
+		case F_LSEG_OUT:
+		case F_PATH_OUT:
+		case F_BOX_OUT:
+		case F_POLY_OUT:
+		case F_CIRCLE_OUT:
+		case F_LINE_OUT:
+			/* quote_all_identifiers */
+		case F_QUOTE_IDENT:
+			/* search_path */
+		case F_CONVERT:
+		case F_CONVERT_FROM:
+		case F_CONVERT_TO:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Those for which a time zone may be named by an abbreviation.  What it means is
+ * up to timezone_abbreviations, and from 18 on to TimeZone.
+ */
+static bool
+function_of_zone(Oid function)
+{
+	switch (function)
+	{
+		case F_TIMEZONE_TEXT_TIMESTAMP:
+		case F_TIMEZONE_TEXT_TIMESTAMPTZ:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT:
+#if PG_VERSION_NUM >= 160000
+		case F_DATE_ADD_TIMESTAMPTZ_INTERVAL_TEXT:
+		case F_DATE_SUBTRACT_TIMESTAMPTZ_INTERVAL_TEXT:
+#endif
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* a constant like Europe/Berlin, which is no abbreviation */
+static bool
+is_zone_by_place(Node *node)
+{
+	Const	   *zone = (Const *) node;
+
+	return IsA(node, Const) && !zone->constisnull &&
+		zone->consttype == TEXTOID &&
+		strchr(TextDatumGetCString(zone->constvalue), '/') != NULL;
+}
+
+static bool
+depends_on_settings(Node *node)
+{
+	if (IsA(node, FuncExpr) && function_of_zone(((FuncExpr *) node)->funcid))
+	{
+		FuncExpr   *call = (FuncExpr *) node;
+
+		/* in timezone() the zone comes first, in the others last */
+		if (call->funcid == F_TIMEZONE_TEXT_TIMESTAMP ||
+			call->funcid == F_TIMEZONE_TEXT_TIMESTAMPTZ)
+			return !is_zone_by_place(linitial(call->args));
+		return !is_zone_by_place(llast(call->args));
+	}
+	return check_functions_in_node(node, function_by_settings, NULL);
+}
+
+/*
  * Is there anything in the expression that must not be computed here?  The
  * context is the question about functions.
  */
@@ -153,6 +243,7 @@ has_foreign_code(Node *node, void *context)
 	if (exprType(node) == REGCONFIGOID || exprType(node) == REGDICTIONARYOID)
 		return true;
 	return !type_is_builtin(exprType(node)) ||
+		depends_on_settings(node) ||
 		check_functions_in_node(node, foreign, NULL) ||
 		expression_tree_walker(node, has_foreign_code, context);
 }
