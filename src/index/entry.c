@@ -305,13 +305,15 @@ version_aborted(const ChainWalk *walk)
 static bool
 any_version_matches(ChainWalk *walk, Relation table, Relation index,
 					IndexTuple itup, TransactionId oldest_xmin,
-					TransactionId *xid)
+					int *versions, TransactionId *xid)
 {
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, walk->blk, walk->off);
 	for (;;)
 	{
+		if (--*versions < 0)
+			return true;
 		if (version_aborted(walk))
 		{
 			/* nobody's; but an older one may be */
@@ -341,12 +343,16 @@ any_version_matches(ChainWalk *walk, Relation table, Relation index,
  * The row's page is locked.  If not, *horizon is raised to the xid of the oldest
  * version that is looked at: the entry's own version is older, so whoever
  * needs the entry does not see that one.
+ *
+ * No more than *versions are looked at, and it is reduced by those that were.
+ * Below zero: there are more, and the answer is that somebody may.
  */
 bool
 inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
 					 BlockNumber blk, OffsetNumber off,
 					 InplaceTupleHeader tup, Size len,
-					 TransactionId oldest_xmin, TransactionId *horizon)
+					 TransactionId oldest_xmin, int *versions,
+					 TransactionId *horizon)
 {
 	static ChainWalk *walk = NULL;
 	static MemoryContext cxt = NULL;
@@ -362,7 +368,8 @@ inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
 	}
 	old = MemoryContextSwitchTo(cxt);
 	inplace_walk_begin(walk, table, blk, off, tup, len);
-	needed = any_version_matches(walk, table, index, itup, oldest_xmin, &xid);
+	needed = any_version_matches(walk, table, index, itup, oldest_xmin, versions,
+								 &xid);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(cxt);
 

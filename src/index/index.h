@@ -158,7 +158,7 @@ extern bool inplace_entry_matches_tuple(Relation table, Relation index,
 extern bool inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
 								 BlockNumber blk, OffsetNumber off,
 								 InplaceTupleHeader tup, Size len,
-								 TransactionId oldest_xmin,
+								 TransactionId oldest_xmin, int *versions,
 								 TransactionId *horizon);
 extern bool inplace_has_payload(Relation index);
 extern void inplace_payload_of_slot(Relation index, TupleTableSlot *slot,

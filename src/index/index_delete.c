@@ -80,6 +80,14 @@
  */
 #define BOTTOMUP_TAKING_TARGET		(BLCKSZ / 4)
 
+/*
+ * Versions looked at, of a row for one entry, and in all, but by a sweep: an index
+ * page is locked, which others want, and a row that is updated all the time under
+ * an old snapshot may have any number.  Its entries are needed then, or nearly all.
+ */
+#define MOST_VERSIONS_OF_ROW		1000
+#define MOST_VERSIONS				20000
+
 /* bottom-up: up to so many promising TIDs blocks count the same */
 #define MIN_PROMISING				4
 
@@ -418,13 +426,41 @@ typedef struct Deletion
 {
 	Relation	rel;
 	TM_IndexDeleteOp *delstate;
+	bool		sweep;
 	Page		index_page;		/* if the index may have stale entries */
 	GlobalVisState *vistest;
 	TransactionId oldest_xmin;	/* if it has been asked for */
 	TransactionId horizon;
+	int			versions_left;	/* to be looked at, unless it is a sweep */
+	ItemPointerData long_row;	/* has too many of them */
 	int			freed;			/* bytes */
 	int			nkept;			/* deltids up to the last deletable one */
 } Deletion;
+
+/*
+ * May somebody still see a version of the row with the entry's key?
+ */
+static bool
+entry_needed(Deletion *d, TM_IndexDelete *deltid, IndexTuple itup,
+			 Buffer buffer, InplaceTupleHeader tup, Size len)
+{
+	int			most = d->sweep ? INT_MAX : Min(MOST_VERSIONS_OF_ROW, d->versions_left);
+	int			left = most;
+	bool		needed;
+
+	if (ItemPointerIsValid(&d->long_row) &&
+		ItemPointerEquals(&d->long_row, &deltid->tid))
+		return true;
+	needed = inplace_entry_needed(d->rel, d->delstate->irel, itup,
+								  BufferGetBlockNumber(buffer),
+								  ItemPointerGetOffsetNumberNoCheck(&deltid->tid),
+								  tup, len, d->oldest_xmin, &left, &d->horizon);
+	if (!d->sweep)
+		d->versions_left -= most - Max(left, 0);
+	if (left < 0)
+		d->long_row = deltid->tid;
+	return needed;
+}
 
 /*
  * Is the entry deletable?  The row's page is share-locked.
@@ -458,10 +494,7 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 
 		if (!TransactionIdIsValid(d->oldest_xmin))
 			d->oldest_xmin = GetOldestNonRemovableTransactionId(rel);
-		if (!inplace_entry_needed(rel, delstate->irel, itup,
-								  BufferGetBlockNumber(buffer), off, tup,
-								  RowLength(tup, lp), d->oldest_xmin,
-								  &d->horizon))
+		if (!entry_needed(d, deltid, itup, buffer, tup, RowLength(tup, lp)))
 			return true;
 	}
 
@@ -530,7 +563,7 @@ visit_block(Deletion *d, const BlockGroup *group)
 TransactionId
 inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 {
-	Deletion	d = {.rel = rel,.delstate = delstate};
+	Deletion	d = {.rel = rel,.delstate = delstate,.versions_left = MOST_VERSIONS};
 	BlockGroup *groups;
 	int			ngroups;
 	int			neighbours = 0;
@@ -544,6 +577,8 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	Buffer		index_buffer = InvalidBuffer;
 
 	d.vistest = GlobalVisTestFor(rel);
+	d.sweep = sweep;
+	ItemPointerSetInvalid(&d.long_row);
 	if (sweep)
 		d.oldest_xmin = inplace_sweep_horizon;
 

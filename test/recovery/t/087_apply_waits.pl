@@ -28,7 +28,8 @@ my @tables = map { ("heap_$_", "inplace_$_") } qw(key full seq);
 foreach my $t (@tables)
 {
 	my ($am, $identity) = split /_/, $t;
-	my $index = $am eq 'heap' ? 'btree' : 'inplace_btree';
+	# (In 16 and 17 the worker finds no row by an inplace_btree.)
+	my $index = $am eq 'heap' || ($identity eq 'key' && pg_major() =~ /^1[67]$/) ? 'btree' : 'inplace_btree';
 	foreach my $node ($pub, $sub)
 	{
 		one($node, "CREATE TABLE $t (k int NOT NULL, v text) USING $am");
