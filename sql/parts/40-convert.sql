@@ -151,8 +151,8 @@ COMMENT ON FUNCTION inplace.convertible_members(regclass) IS
 -- The indexes of a table, and of all below it, that can get the method, whole
 -- trees of partitioned indexes or none of a tree.  (As C sees it in
 -- set_index_method; up to PostgreSQL 17 unique ones cannot.)  Operator classes
--- have a namesake of the other method for the same type; one of btree gets it
--- if the name is not taken.
+-- have a namesake of the other method in the same family for the same type; one of
+-- btree gets it if the name is not taken.
 CREATE FUNCTION inplace.convertible_indexes(
     rel regclass,
     method name,
@@ -176,7 +176,8 @@ WITH indexes AS (
                                 LEFT JOIN (pg_opclass gets JOIN pg_am m ON m.oid = gets.opcmethod
                                                                            AND m.amname = method)
                                 ON gets.opcname = has.opcname AND gets.opcnamespace = has.opcnamespace
-                           WHERE gets.opcintype IS DISTINCT FROM has.opcintype
+                           WHERE (gets.opcintype IS DISTINCT FROM has.opcintype
+                                  OR gets.opcfamily IS DISTINCT FROM has.opcfamily)
                              AND (method = 'btree' OR gets.oid IS NOT NULL)) AS can
     FROM inplace.convertible_members(rel) t
          JOIN pg_index i ON i.indrelid = t.relid

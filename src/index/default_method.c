@@ -127,9 +127,17 @@ index_elem_type(Oid relid, IndexElem *elem)
 	return attnum > 0 ? get_atttype(relid, attnum) : InvalidOid;
 }
 
+static Oid
+opclass_of_elem(Oid am, IndexElem *elem, Oid type)
+{
+	return elem->opclass != NIL ? get_opclass_oid(am, elem->opclass, true) :
+		GetDefaultOpClass(type, am);
+}
+
 /*
- * False if the statement names, or needs, a class that btree has not; it will
- * fail.
+ * False if inplace_btree would take what is named, or needed, for another class than
+ * btree does (one of its own, in a schema that is searched before), and if it
+ * is a class that btree has not, and the statement will fail.
  */
 static bool
 mirror_opclasses_of(Oid relid, IndexStmt *stmt, const char *query)
@@ -144,15 +152,17 @@ mirror_opclasses_of(Oid relid, IndexStmt *stmt, const char *query)
 		IndexElem  *elem = lfirst_node(IndexElem, lc);
 		Oid			type = index_elem_type(relid, elem);
 		Oid			opclass;
+		Oid			mirror;
 
 		/* (no such column: the server will say so) */
 		if (!OidIsValid(type))
 			return false;
-		opclass = elem->opclass != NIL ?
-			get_opclass_oid(BTREE_AM_OID, elem->opclass, true) :
-			GetDefaultOpClass(type, BTREE_AM_OID);
-		if (!OidIsValid(opclass) ||
-			!OidIsValid(inplace_mirror_of_opclass(opclass)))
+		opclass = opclass_of_elem(BTREE_AM_OID, elem, type);
+		if (!OidIsValid(opclass))
+			return false;
+		mirror = inplace_mirror_of_opclass(opclass);
+		if (!OidIsValid(mirror) ||
+			opclass_of_elem(inplace_btree_am(), elem, type) != mirror)
 			return false;
 	}
 	return true;

@@ -16,22 +16,33 @@
  *	 1. A mirror is a member of the extension, owned by the bootstrap superuser,
  *		and depends on nothing else.  So pg_dump leaves it to the extension, and
  *		nothing that is dropped takes it, and with it the extension, along.
- *	 2. It follows its original, to which it belongs by name and schema:
+ *	 2. It follows its original, to which it belongs by name and schema, input type
+ *		and family:
  *		- it is made when the original is made (by any statement, of an extension's
  *		  script as well), or, if the original was there before the extension, or
  *		  was made by a transaction that did not see the extension yet, by
  *		  CREATE EXTENSION (mirror_opclasses) or by the first CREATE INDEX that
  *		  needs it;
- *		- it is renamed, and moved to another schema, with it;
+ *		- it is renamed, and moved to another schema, with it; if the name is taken
+ *		  there it is dropped, and if an index uses it that is an error;
  *		- it goes after the statement that has dropped the original, not with
  *		  the original: the statement may be about to drop the mirror itself,
  *		  because it drops both extensions.
  *	 3. An index that uses a mirror depends on the original, too, so that this is
  *		dropped as if the index were a btree.
+ *	 4. What a class of inplace_btree means, that is its family and input type, never
+ *		changes: the entries of an index are in its order.  A mirror gets another
+ *		name or schema, or gives way to another class, with an OID of its own.  One
+ *		that is in use never gives way.
  *
  * A class made for inplace_btree by a user (CREATE OPERATOR CLASS ... USING
  * inplace_btree) has a family of inplace_btree, by which it is told from mirrors.
- * It is left alone; a class of btree with its name, made later, gets no mirror.
+ * It is left alone; a class of btree with its name, made later, gets no mirror,
+ * and neither of the two is the other's counterpart.
+ *
+ * Without the library in shared_preload_libraries nothing follows.  What then has
+ * been renamed away from a mirror in use is found by mirror_opclasses; until then
+ * the mirror has no original, and a class of btree with its name none.
  *
  * All this is done in object access hooks.  They are called before the changed
  * row can be seen: SnapshotSelf shows it, the system caches still have the row
@@ -59,6 +70,7 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_depend.h"
 #include "catalog/pg_extension.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
@@ -80,7 +92,7 @@ PG_FUNCTION_INFO_V1(inplace_mirror_opclasses);
 
 static object_access_hook_type prev_object_access_hook = NULL;
 
-/* mirrors whose originals have been dropped; in TopTransactionContext */
+/* mirrors that have lost their originals; in TopTransactionContext */
 static List *orphans = NIL;
 
 /* ---------------- rows of pg_opclass ---------------- */
@@ -94,14 +106,18 @@ class_named(Oid am, Form_pg_opclass form)
 						   ObjectIdGetDatum(form->opcnamespace));
 }
 
-/* ... with the same input type */
+/*
+ * ... that means the same.  (Classes of the two methods have a family in common only
+ * if one is a mirror.)
+ */
 static Oid
 counterpart(Oid am, Form_pg_opclass form)
 {
 	Oid			opclass = class_named(am, form);
 
 	return OidIsValid(opclass) &&
-		get_opclass_input_type(opclass) == form->opcintype ? opclass : InvalidOid;
+		get_opclass_input_type(opclass) == form->opcintype &&
+		get_opclass_family(opclass) == form->opcfamily ? opclass : InvalidOid;
 }
 
 static Oid
@@ -125,12 +141,28 @@ is_mirror(Oid opclass, Oid am)
 	return family_method(get_opclass_family(opclass)) != am;
 }
 
-static Oid
-mirror_named(Oid am, Form_pg_opclass form)
+/*
+ * By an index, or whatever else depends on it.  As for the server's DROP, an index
+ * that somebody else is about to make does not count; it will find its class gone.
+ */
+static bool
+in_use(Oid opclass)
 {
-	Oid			opclass = class_named(am, form);
+	Relation	pg_depend = table_open(DependRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	bool		found;
 
-	return OidIsValid(opclass) && is_mirror(opclass, am) ? opclass : InvalidOid;
+	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(OperatorClassRelationId));
+	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(opclass));
+	scan = systable_beginscan(pg_depend, DependReferenceIndexId, true, NULL,
+							  2, keys);
+	found = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	table_close(pg_depend, AccessShareLock);
+	return found;
 }
 
 /* a user's own default class for the type */
@@ -211,7 +243,7 @@ insert_class(Form_pg_opclass form)
 	table_close(pg_opclass, RowExclusiveLock);
 }
 
-/* the row of a mirror becomes that of the class *original */
+/* a mirror gets the name of the class *original, which means the same */
 static void
 update_mirror(Oid mirror, Form_pg_opclass original)
 {
@@ -222,12 +254,11 @@ update_mirror(Oid mirror, Form_pg_opclass original)
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for opclass %u", mirror);
 	form = (Form_pg_opclass) GETSTRUCT(tuple);
+	Assert(form->opcfamily == original->opcfamily &&
+		   form->opcintype == original->opcintype);
 	namestrcpy(&form->opcname, NameStr(original->opcname));
 	form->opcnamespace = original->opcnamespace;
-	form->opcfamily = original->opcfamily;
-	form->opcintype = original->opcintype;
 	form->opcdefault = original->opcdefault;
-	form->opckeytype = original->opckeytype;
 	CatalogTupleUpdate(pg_opclass, &tuple->t_self, tuple);
 	heap_freetuple(tuple);
 	table_close(pg_opclass, RowExclusiveLock);
@@ -249,6 +280,31 @@ create_mirror(Oid am, Form_pg_opclass original)
 					 get_extension_oid("inplace", false));
 	recordDependencyOn(&mirror, &extension, DEPENDENCY_EXTENSION);
 	return form.oid;
+}
+
+static void
+drop_mirror(Oid mirror)
+{
+	ObjectAddress object;
+
+	ObjectAddressSet(object, OperatorClassRelationId, mirror);
+	performDeletion(&object, DROP_RESTRICT,
+					PERFORM_DELETION_INTERNAL | PERFORM_DELETION_QUIETLY |
+					PERFORM_DELETION_SKIP_EXTENSIONS);
+}
+
+/* is the name free now for a class that means something else? */
+static bool
+make_room(Oid am, Form_pg_opclass form)
+{
+	Oid			opclass = class_named(am, form);
+
+	if (!OidIsValid(opclass))
+		return true;
+	if (!is_mirror(opclass, am) || in_use(opclass))
+		return false;
+	drop_mirror(opclass);
+	return true;
 }
 
 /*
@@ -323,15 +379,48 @@ class_created(Oid opclass, Oid am)
 	form = (Form_pg_opclass) GETSTRUCT(tuple);
 	if (form->opcmethod == BTREE_AM_OID)
 	{
-		/* that of a class dropped just before, which stays then */
-		Oid			mirror = mirror_named(am, form);
+		/* that of a class dropped just before, which stays if it will do */
+		Oid			mirror = counterpart(am, form);
 
 		if (OidIsValid(mirror))
 			update_mirror(mirror, form);
-		else if (!OidIsValid(class_named(am, form)))
+		else if (make_room(am, form))
 			create_mirror(am, form);
 	}
 	heap_freetuple(tuple);
+}
+
+/* its drop, by the server or below, has to wait for the end of the statement */
+static void
+remember_orphan(Oid mirror)
+{
+	MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
+
+	orphans = lappend_oid(orphans, mirror);
+	MemoryContextSwitchTo(oldcontext);
+}
+
+static void
+class_renamed(Form_pg_opclass old, Form_pg_opclass new, Oid am)
+{
+	Oid			mirror = counterpart(am, old);
+
+	if (!OidIsValid(mirror))
+		return;
+	if (!OidIsValid(class_named(am, new)))
+	{
+		update_mirror(mirror, new);
+		return;
+	}
+	if (in_use(mirror))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot rename operator class \"%s\" or move it to another schema, because access method \"inplace_btree\" has a class \"%s\" of its own there",
+						NameStr(old->opcname), NameStr(new->opcname)),
+				 errdetail("Indexes of access method \"inplace_btree\" use operator class \"%s\".",
+						   NameStr(old->opcname)),
+				 errhint("Rename the class of access method \"inplace_btree\" first, or change the indexes to btree with inplace.set_index_method.")));
+	remember_orphan(mirror);
 }
 
 static void
@@ -356,12 +445,7 @@ class_altered(Oid opclass, Oid am)
 						NameStr(old->opcname)),
 				 errhint("It follows the one of access method \"btree\".")));
 	if (renamed && old->opcmethod == BTREE_AM_OID)
-	{
-		Oid			mirror = mirror_named(am, old);
-
-		if (OidIsValid(mirror) && !OidIsValid(class_named(am, new)))
-			update_mirror(mirror, new);
-	}
+		class_renamed(old, new, am);
 	heap_freetuple(after);
 	ReleaseSysCache(before);
 }
@@ -377,13 +461,8 @@ class_dropped(Oid opclass, Oid am)
 		return;
 	form = (Form_pg_opclass) GETSTRUCT(tuple);
 	if (form->opcmethod == BTREE_AM_OID &&
-		OidIsValid(mirror = mirror_named(am, form)))
-	{
-		MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
-
-		orphans = lappend_oid(orphans, mirror);
-		MemoryContextSwitchTo(oldcontext);
-	}
+		OidIsValid(mirror = counterpart(am, form)))
+		remember_orphan(mirror);
 	ReleaseSysCache(tuple);
 }
 
@@ -490,17 +569,6 @@ follow(ObjectAccessType access, Oid classId, Oid objectId, int subId, void *arg)
 		class_dropped(objectId, am);
 }
 
-static void
-drop_mirror(Oid mirror)
-{
-	ObjectAddress object;
-
-	ObjectAddressSet(object, OperatorClassRelationId, mirror);
-	performDeletion(&object, DROP_RESTRICT,
-					PERFORM_DELETION_INTERNAL | PERFORM_DELETION_QUIETLY |
-					PERFORM_DELETION_SKIP_EXTENSIONS);
-}
-
 /*
  * After a statement.  A drop may have been rolled back, the class may be there
  * again, and the mirror may be gone with the extension; so look.
@@ -514,6 +582,8 @@ inplace_drop_orphaned_mirrors(void)
 	if (likely(list == NIL) || !IsTransactionState())
 		return;
 	orphans = NIL;
+	/* (a rename cannot be seen yet) */
+	CommandCounterIncrement();
 	foreach(lc, list)
 	{
 		Oid			mirror = lfirst_oid(lc);
@@ -548,6 +618,59 @@ transaction_ends(XactEvent event, void *arg)
 /* ---------------- SQL ---------------- */
 
 /*
+ * A mirror without an original goes.  One that is in use gets the name of a class that
+ * means the same, and has no mirror, as its original that has been renamed; or stays.
+ */
+static void
+settle_orphan(Oid mirror, Oid am, List *without_mirror)
+{
+	ListCell   *lc;
+
+	if (!in_use(mirror))
+	{
+		drop_mirror(mirror);
+		return;
+	}
+	foreach(lc, without_mirror)
+	{
+		HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(lfirst_oid(lc)));
+		Form_pg_opclass form;
+		bool		found;
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		form = (Form_pg_opclass) GETSTRUCT(tuple);
+		found = form->opcintype == get_opclass_input_type(mirror) &&
+			form->opcfamily == get_opclass_family(mirror) &&
+			!OidIsValid(class_named(am, form));
+		if (found)
+			update_mirror(mirror, form);
+		ReleaseSysCache(tuple);
+		if (found)
+		{
+			CommandCounterIncrement();
+			return;
+		}
+	}
+}
+
+/* does this make one for the class of btree, which may be gone? */
+static bool
+complete_mirror(Oid opclass, Oid am)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	bool		missing;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	missing = !OidIsValid(class_named(am, (Form_pg_opclass) GETSTRUCT(tuple)));
+	ReleaseSysCache(tuple);
+	if (missing)
+		(void) inplace_mirror_of_opclass(opclass);
+	return missing;
+}
+
+/*
  * inplace.mirror_opclasses(), for CREATE EXTENSION: makes the mirrors that are
  * missing, and drops those without an original.  Returns the number of those made.
  */
@@ -578,7 +701,7 @@ inplace_mirror_opclasses(PG_FUNCTION_ARGS)
 		if (form->opcmethod == am)
 			mirrors = lappend_oid(mirrors, form->oid);
 		else if (form->opcmethod == BTREE_AM_OID &&
-				 !OidIsValid(class_named(am, form)))
+				 !OidIsValid(counterpart(am, form)))
 			originals = lappend_oid(originals, form->oid);
 	}
 	systable_endscan(scan);
@@ -588,14 +711,12 @@ inplace_mirror_opclasses(PG_FUNCTION_ARGS)
 	{
 		if (is_mirror(lfirst_oid(lc), am) &&
 			!OidIsValid(inplace_original_of_opclass(lfirst_oid(lc))))
-			drop_mirror(lfirst_oid(lc));
+			settle_orphan(lfirst_oid(lc), am, originals);
 	}
 	foreach(lc, originals)
 	{
-		if (!SearchSysCacheExists1(CLAOID, ObjectIdGetDatum(lfirst_oid(lc))))
-			continue;
-		inplace_mirror_of_opclass(lfirst_oid(lc));
-		created++;
+		if (complete_mirror(lfirst_oid(lc), am))
+			created++;
 	}
 	PG_RETURN_INT32(created);
 }
