@@ -587,9 +587,13 @@ RunUtility(UtilityArgs *u)
 		CallCreateIndex(u);
 	else if (IsA(stmt, AlterTableStmt))
 		CallAlterTable(u);
-	else if (IsA(stmt, CreateOpClassStmt) &&
-			 inplace_restore_mirror((CreateOpClassStmt *) stmt))
-		return;
+	else if (IsA(stmt, CreateOpClassStmt))
+	{
+		if (inplace_restore_mirror((CreateOpClassStmt *) stmt))
+			return;
+		inplace_before_create_opclass((CreateOpClassStmt *) stmt);
+		CallUtility(u);
+	}
 	else
 		CallUtility(u);
 	inplace_drop_orphaned_mirrors();

@@ -37,6 +37,7 @@ extern Oid	inplace_original_of_opclass(Oid opclass);
 extern void inplace_depend_on_originals(Oid indexid, const oidvector *opclasses);
 extern void inplace_drop_orphaned_mirrors(void);
 extern bool inplace_restore_mirror(CreateOpClassStmt *stmt);
+extern void inplace_before_create_opclass(CreateOpClassStmt *stmt);
 
 /* index_method.c */
 extern Oid	inplace_btree_am(void);

@@ -38,7 +38,8 @@
  * A class made for inplace_btree by a user (CREATE OPERATOR CLASS ... USING
  * inplace_btree) has a family of inplace_btree, by which it is told from mirrors.
  * It is left alone; a class of btree with its name, made later, gets no mirror,
- * and neither of the two is the other's counterpart.
+ * and neither of the two is the other's counterpart.  pg_dump writes the one of
+ * btree first, whichever was; so in its script the other one replaces the mirror.
  *
  * Without the library in shared_preload_libraries nothing follows.  What then has
  * been renamed away from a mirror in use is found by mirror_opclasses; until then
@@ -759,6 +760,29 @@ inplace_restore_mirror(CreateOpClassStmt *stmt)
 	}
 	insert_class(&form);
 	return true;
+}
+
+/*
+ * Before CREATE OPERATOR CLASS ... USING inplace_btree of a dump.  Nobody but a
+ * superuser may make one.
+ */
+void
+inplace_before_create_opclass(CreateOpClassStmt *stmt)
+{
+	FormData_pg_opclass form = {0};
+	char	   *schema;
+	char	   *name;
+
+	if (IsBinaryUpgrade || XactReadOnly || !inplace_restoring_dump() ||
+		!superuser() || strcmp(stmt->amname, "inplace_btree") != 0 ||
+		!OidIsValid(inplace_btree_am()))
+		return;
+	DeconstructQualifiedName(stmt->opclassname, &schema, &name);
+	form.opcnamespace = schema != NULL ? get_namespace_oid(schema, true) :
+		InvalidOid;
+	namestrcpy(&form.opcname, name);
+	if (OidIsValid(form.opcnamespace))
+		(void) make_room(inplace_btree_am(), &form);
 }
 
 void

@@ -127,6 +127,23 @@ SELECT make('w', 'btree', false);
 SELECT inplace.mirror_opclasses();
 TABLE classes;
 
+-- A dump has the class of btree first.  Only there the other one takes the mirror's place.
+SELECT make('ocn.w', 'inplace_btree', false);
+BEGIN;
+SET LOCAL check_function_bodies = off;
+SET LOCAL row_security = off;
+SELECT make('ocn.w', 'inplace_btree', true);
+TABLE classes;
+ROLLBACK;
+CREATE TABLE r (a int) USING inplace;
+CREATE INDEX r_a ON r (a w);
+BEGIN;
+SET LOCAL check_function_bodies = off;
+SET LOCAL row_security = off;
+SELECT make('ocn.w', 'inplace_btree', true);
+ROLLBACK;
+TABLE classes;
+
 SET client_min_messages = warning;
 DROP SCHEMA ocn, ocn_first CASCADE;
 SELECT inplace.mirror_opclasses();

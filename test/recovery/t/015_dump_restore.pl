@@ -51,6 +51,9 @@ one($node, $_) foreach (
 	# a class of our own, for a type that the server has
 	'CREATE FUNCTION cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS $$SELECT btint4cmp($2, $1)$$',
 	'CREATE OPERATOR CLASS backwards FOR TYPE int USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 cmp(int, int)',
+	# one of each method with the same name, the other way round (pg_dump writes btree's first)
+	'CREATE OPERATOR CLASS pair FOR TYPE int USING inplace_btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 cmp(int, int)',
+	'CREATE OPERATOR CLASS pair FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int)',
 	'CREATE EXTENSION citext',
 	'CREATE TABLE own (a int, c citext) USING inplace',
 	q{INSERT INTO own SELECT i, 'C' || i FROM generate_series(1, 100) i},
@@ -60,6 +63,8 @@ one($node, $_) foreach (
 	'ALTER TABLE own REPLICA IDENTITY USING INDEX own_ident',
 	'CREATE INDEX own_back ON own USING inplace_btree (a backwards)',
 	'CREATE INDEX own_citext ON own USING inplace_btree (c)',
+	'CREATE INDEX own_pair ON own USING inplace_btree (a pair)',
+	'CREATE INDEX own_pair_btree ON own USING btree (a pair)',
 	'CREATE INDEX own_pattern ON own USING inplace_btree (c citext_pattern_ops)');
 
 is(one($node, "SELECT inplace.convert('p') + inplace.convert('t') + inplace.convert('part') + inplace.convert('mv')"),
@@ -74,8 +79,9 @@ my $definitions = q{
 	SELECT string_agg(indexdef, '; ' ORDER BY indexdef COLLATE "C") FROM pg_indexes WHERE schemaname = 'public'};
 my $classes = q{
 	SELECT count(*) || ' ' || string_agg(n.nspname || '.' || c.opcname || ' ' || c.opcdefault || ' ' || c.opcintype::regtype
-		|| ' ' || amvalidate(c.oid), ', ' ORDER BY n.nspname, c.opcname)
+		|| ' ' || amvalidate(c.oid) || CASE f.opfmethod WHEN a.oid THEN ' not a mirror' ELSE '' END, ', ' ORDER BY n.nspname, c.opcname)
 	FROM pg_opclass c JOIN pg_namespace n ON n.oid = c.opcnamespace JOIN pg_am a ON a.oid = c.opcmethod
+		JOIN pg_opfamily f ON f.oid = c.opcfamily
 	WHERE a.amname = 'inplace_btree'};
 my %before = map { $_ => one($node, $_) } ($methods, $definitions, $classes);
 like($before{$methods}, qr/\bmv inplace\b.*\bp inplace\b.*\bpart_1 inplace\b.*\bpart_2 inplace\b.*\bstays heap\b.*\bt inplace\b.*\bt_n inplace_btree\b/,
@@ -84,8 +90,9 @@ like($before{$methods}, qr/\bmirror_$_ inplace_btree\b.*\bplain_$_ btree\b/, "$_
   foreach qw(plain expr opclass part_b part_1_own part_2_own);
 like($before{$methods}, qr/\bmirror_heap btree\b.*\bplain_said inplace_btree\b.*\bstays_said inplace_btree\b/, 'and the others');
 like($before{$classes}, qr/public\.backwards false integer true, public\.citext_ops true citext true/, 'the mirrored classes are there');
+like($before{$classes}, qr/public\.pair false integer true not a mirror/, 'and one of our own');
 $node->command_ok([ 'pg_dump', '--schema-only', '--file', $node->basedir . '/dump.classes', 'postgres' ], 'pg_dump --schema-only');
-unlike(slurp_file($node->basedir . '/dump.classes'), qr/OPERATOR (CLASS|FAMILY)[^;]*USING inplace_btree/, 'mirrors are not in the dump');
+unlike(slurp_file($node->basedir . '/dump.classes'), qr/OPERATOR (CLASS|FAMILY) (?!public\.pair\b)[^;]*USING inplace_btree/, 'mirrors are not in the dump');
 
 foreach my $format ('plain', 'custom', 'directory')
 {
