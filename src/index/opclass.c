@@ -722,42 +722,70 @@ inplace_mirror_opclasses(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(created);
 }
 
-/*
- * CREATE OPERATOR CLASS ... USING inplace_btree as pg_upgrade writes it of a
- * mirror, for a family that inplace_btree has not; false of any other.
- */
-bool
-inplace_restore_mirror(CreateOpClassStmt *stmt)
+/* what it stores, and no operators and functions, which are in the family */
+static bool
+has_storage_only(CreateOpClassStmt *stmt)
 {
-	FormData_pg_opclass form = {0};
-	List	   *family = stmt->opfamilyname != NIL ?
-		stmt->opfamilyname : stmt->opclassname;
-	char	   *name;
 	ListCell   *lc;
 
-	if (!IsBinaryUpgrade || !superuser() ||
-		strcmp(stmt->amname, "inplace_btree") != 0 ||
-		!OidIsValid(inplace_btree_am()) ||
-		OidIsValid(get_opfamily_oid(inplace_btree_am(), family, true)))
-		return false;
+	foreach(lc, stmt->items)
+	{
+		if (lfirst_node(CreateOpClassItem, lc)->itemtype != OPCLASS_ITEM_STORAGETYPE)
+			return false;
+	}
+	return true;
+}
 
-	form.opcmethod = inplace_btree_am();
-	form.opcnamespace = QualifiedNameGetCreationNamespace(stmt->opclassname, &name);
-	namestrcpy(&form.opcname, name);
-	form.opcowner = GetUserId();
-	form.opcfamily = get_opfamily_oid(BTREE_AM_OID, family, false);
-	form.opcintype = typenameTypeId(NULL, stmt->datatype);
-	form.opcdefault = stmt->isDefault;
+static Oid
+storage_type(CreateOpClassStmt *stmt, Oid intype)
+{
+	Oid			type = InvalidOid;
+	ListCell   *lc;
+
 	foreach(lc, stmt->items)
 	{
 		CreateOpClassItem *item = lfirst_node(CreateOpClassItem, lc);
 
-		if (item->itemtype != OPCLASS_ITEM_STORAGETYPE)
-			continue;
-		form.opckeytype = typenameTypeId(NULL, item->storedtype);
-		if (form.opckeytype == form.opcintype)
-			form.opckeytype = InvalidOid;
+		if (item->itemtype == OPCLASS_ITEM_STORAGETYPE)
+			type = typenameTypeId(NULL, item->storedtype);
 	}
+	return type == intype ? InvalidOid : type;
+}
+
+/*
+ * CREATE OPERATOR CLASS ... USING inplace_btree as pg_upgrade writes it of a
+ * mirror, for a family that inplace_btree has not; false of any other.
+ *
+ * The family may be there, because the user has made one with the name of btree's.
+ * Then it is a mirror if its original is there (which the dump has before), and it
+ * brings nothing else, as mirrors do not.
+ */
+bool
+inplace_restore_mirror(CreateOpClassStmt *stmt)
+{
+	Oid			am = inplace_btree_am();
+	FormData_pg_opclass form = {0};
+	List	   *family = stmt->opfamilyname != NIL ?
+		stmt->opfamilyname : stmt->opclassname;
+	bool		ambiguous;
+	char	   *name;
+
+	if (!IsBinaryUpgrade || !superuser() ||
+		strcmp(stmt->amname, "inplace_btree") != 0 || !OidIsValid(am))
+		return false;
+	ambiguous = OidIsValid(get_opfamily_oid(am, family, true));
+
+	form.opcmethod = am;
+	form.opcnamespace = QualifiedNameGetCreationNamespace(stmt->opclassname, &name);
+	namestrcpy(&form.opcname, name);
+	form.opcowner = GetUserId();
+	form.opcfamily = get_opfamily_oid(BTREE_AM_OID, family, ambiguous);
+	form.opcintype = typenameTypeId(NULL, stmt->datatype);
+	form.opcdefault = stmt->isDefault;
+	if (ambiguous &&
+		!(has_storage_only(stmt) && OidIsValid(counterpart(BTREE_AM_OID, &form))))
+		return false;
+	form.opckeytype = storage_type(stmt, form.opcintype);
 	insert_class(&form);
 	return true;
 }

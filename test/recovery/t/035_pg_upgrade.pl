@@ -87,10 +87,15 @@ $old->safe_psql('postgres', $_) foreach (
 	'CREATE FUNCTION cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS $$SELECT btint4cmp($2, $1)$$',
 	'CREATE OPERATOR CLASS backwards FOR TYPE int USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 cmp(int, int)',
 	'CREATE OPERATOR CLASS own FOR TYPE int USING inplace_btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 cmp(int, int)',
+	# a namesake of btree, the other way round, with a family of that name, too, in which there is one with a mirror
+	'CREATE OPERATOR CLASS own FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int)',
+	'CREATE OPERATOR CLASS zother FOR TYPE int USING btree FAMILY own AS STORAGE int',
 	'CREATE TABLE classes (a int, c citext) USING inplace',
 	q{INSERT INTO classes SELECT i, 'C' || i FROM generate_series(1, 500) i},
 	'CREATE INDEX classes_back ON classes USING inplace_btree (a backwards, c citext_pattern_ops)',
 	'CREATE INDEX classes_own ON classes USING inplace_btree (a own)',
+	'CREATE INDEX classes_own_btree ON classes USING btree (a own)',
+	'CREATE INDEX classes_other ON classes USING inplace_btree (a zother)',
 	'CREATE INDEX classes_c ON classes USING inplace_btree (c)',
 	'CREATE DATABASE second',
 	'VACUUM t');
@@ -122,6 +127,10 @@ my $members = q{SELECT count(DISTINCT c.oid) FROM pg_opclass c JOIN pg_am a ON a
 	ON d.classid = 'pg_opclass'::regclass AND d.objid = c.oid AND d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'inplace')
 	WHERE a.amname = 'inplace_btree' AND (d.objid IS NULL) <> (c.opcname <> 'own')};
 my $members_before = one($old, $members);
+my $families = q{SELECT string_agg(format('%s %s %s', c.opcname, f.opfname, f.opfmethod = c.opcmethod), ', ' ORDER BY c.opcname) FROM pg_opclass c JOIN pg_opfamily f ON f.oid = c.opcfamily
+	JOIN pg_am a ON a.oid = c.opcmethod WHERE a.amname = 'inplace_btree' AND c.oid >= 16384 AND c.opcnamespace = 'public'::regnamespace};
+my $families_before = one($old, $families);
+like($families_before, qr/own own t, zother own f/, 'families of the same name');
 $old->stop('fast');
 
 sub upgrade
@@ -160,6 +169,7 @@ foreach my $mode ('copy', 'link')
 	is(one($new, q{SET enable_seqscan = off; SELECT c FROM classes WHERE c = 'c77'}), 'C77', "$mode: by an operator class of an extension");
 	is(one($new, q{SELECT string_agg(pg_get_indexdef(indexrelid), '; ' ORDER BY indexrelid::regclass::text) FROM pg_index WHERE indrelid = 'classes'::regclass}), $indexes, "$mode: same indexes");
 	is(one($new, $members), $members_before, "$mode: mirrors of operator classes are members of the extension");
+	is(one($new, $families), $families_before, "$mode: they are in the same families");
 	is(one($new, q{SELECT string_agg(c.opcname, ' ') FROM pg_opclass c WHERE c.opcmethod = 403 AND c.oid >= 16384 AND NOT EXISTS
 		(SELECT FROM pg_opclass m JOIN pg_am a ON a.oid = m.opcmethod WHERE a.amname = 'inplace_btree' AND m.opcname = c.opcname AND m.opcnamespace = c.opcnamespace)}),
 		'', "$mode: none is missing");
