@@ -125,6 +125,41 @@ is(one($node, qq{
 	'10000|' . eval { my $s = 0; my %k = map { $_ => $_ % 500 } 1 .. 10000; $k{1 + ($_ * 104729) % 10000} = ($_ * 7919) % 500 foreach 1 .. 10000; $s += $_ foreach values %k; $s } . '|0',
 	'a temporary table');
 
+# ---- a row with thousands of versions under an old snapshot
+
+# An index page is locked while its entries are looked up: that must not take as
+# long as all of them together.
+$node->append_conf('postgresql.conf', 'inplace.squeeze_undo = off');
+$node->reload;
+is(one($node, q{
+	CREATE TABLE hot (id int PRIMARY KEY, k int) USING inplace WITH (autovacuum_enabled = off);
+	CREATE INDEX hot_k ON hot USING inplace_btree (k);
+	INSERT INTO hot SELECT i, i * 5000 FROM generate_series(1, 200) i;
+	CREATE PROCEDURE change_hot(n int, INOUT most bigint) LANGUAGE plpgsql AS $$
+	DECLARE plan json;
+	BEGIN
+		most := 0;
+		FOR i IN 1 .. n LOOP
+			EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) UPDATE hot SET k = (random() * 1000000)::int WHERE id = 1' INTO plan;
+			most := greatest(most, (plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::bigint);
+			COMMIT;
+		END LOOP;
+	END $$}), '', 'a table with one hot row');
+{
+	my $old = psql_session($node);
+	$old->query_safe($_) foreach 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM hot';
+	my $most = one($node, 'CALL change_hot(8000, NULL)');
+	note "$most buffers at most for an update";
+	cmp_ok($most, '<', 50000, 'no update looks at each version once for each entry of an index page');
+	is($old->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT id FROM hot WHERE k = 5000'), '1',
+		'the old snapshot finds its version by index');
+	$old->query_safe('COMMIT');
+	one($node, 'VACUUM (INDEX_CLEANUP on) hot');
+	check_clean($node, 'a hot row');
+}
+$node->append_conf('postgresql.conf', 'inplace.squeeze_undo = on');
+$node->reload;
+
 # ---- a table that does not fit the buffers
 
 my $before = fill($rows / 20, '');
