@@ -100,6 +100,17 @@ InplaceOpenArgument(Oid relid, LOCKMODE lockmode)
 	return rel;
 }
 
+bool
+InplaceXidsRunShort(void)
+{
+	TransactionId warn_limit;
+
+	LWLockAcquire(XidGenLock, LW_SHARED);
+	warn_limit = TransamVariables->xidWarnLimit;
+	LWLockRelease(XidGenLock);
+	return TransactionIdFollowsOrEquals(ReadNextTransactionId(), warn_limit);
+}
+
 /* ---------------- shared memory ---------------- */
 
 static void

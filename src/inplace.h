@@ -58,6 +58,13 @@ extern void InplaceRequirePreload(void);
 /* relation_open() of an argument of a function: undefined_table if it is gone */
 extern Relation InplaceOpenArgument(Oid relid, LOCKMODE lockmode);
 
+/*
+ * Does the server warn that it is running out of xids?  Then what can do without
+ * a new one does: at the end they are refused, and VACUUM, which is the way out
+ * of that, must not fail.  From the first warning to that there are millions.
+ */
+extern bool InplaceXidsRunShort(void);
+
 /* table/returning.c */
 extern void InplaceReturningInit(void);
 

@@ -15,7 +15,7 @@
  *		have their key go, and INCLUDE columns of the others are put right
  *		(index/sweep.c).  An index whose keys have not been updated is gone
  *		through, but no row looked up.
- *	 3. An xid is assigned, the sweep's.  Candidates that still have
+ *	 3. The next xid is read, the sweep's.  Candidates that still have
  *		IP_UNCHANGED are swept: they are marked with that xid.
  *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE: in its
  *		first pass, before it looks whether the page is all-visible; but
@@ -26,13 +26,24 @@
  *	 - An update makes its entries after it has changed the row and so taken
  *	   IP_UNCHANGED away, be it rolled back later or not (a rollback brings
  *	   back a header without it).  So between 1 and 3 no entry was added.
- *	 - A snapshot that was there when the last entry was deleted has an xmin up
- *	   to the sweep's xid.  Once the horizon is past that, all scans that
- *	   may hold a deleted entry have ended.  On a standby the record that clears
- *	   the mark conflicts with the same snapshots.
+ *	 - The sweep's xid had not been assigned when the last entry was deleted.  So
+ *	   no snapshot of that time has an xmin beyond it, and once the horizon is
+ *	   beyond it, all scans that may hold a deleted entry have ended.  (An xid that
+ *	   VACUUM has had since its first pass, to restore a row, would not do:
+ *	   nobody waits for VACUUM's, so younger snapshots may be past it.)
+ *	 - On a standby a snapshot from before the replay of the last deletion knows
+ *	   of transactions only that had ended on the primary, so its xmin is not
+ *	   beyond the sweep's xid either; the record that clears the mark conflicts
+ *	   with all those.
  *	 - Marking a row cuts its older versions off (IP_FRESH; the xid is in
  *	   t_undo): nobody here needs them, and the record conflicts with standby
  *	   snapshots that do.
+ *
+ * The horizon gets beyond the sweep's xid when somebody has used that.  VACUUM
+ * does so itself, or in an idle server the marks would stay; but not if it has
+ * an xid already, nor if xids run short.  Then a later VACUUM does that meets the
+ * marks, or somebody else.  (After a crash the next xid may be an earlier one
+ * again, if those between had left no trace: so much longer the marks stay.)
  *
  * A row is not looked at again while it is marked, and one that is not a
  * candidate costs nothing but the look; so the indexes are swept only if
@@ -254,7 +265,10 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	if (sweep_is_over(vac, tup))
 		;						/* put off to the end of this VACUUM */
 	else if (HdrIsSwept(tup))
+	{
 		survey->nstale_pending++;
+		advance_horizon(&vac->newest_mark, HdrGetUndo32(tup));
+	}
 	else if (!vac->do_index_vacuuming || has_external_key(vac, tup, &tid))
 		;						/* not as things are */
 	else if ((!(tup->t_infomask & IP_FROZEN) &&
@@ -376,6 +390,22 @@ find_unchanged_rows(InplaceVacuum *vac, const StaleBlock *b, Page page,
 }
 
 /*
+ * Use up the next xid, where marks wait for that: those that are to be set, or
+ * those that the first pass has met.
+ */
+static void
+use_up_xid(InplaceVacuum *vac, TransactionId next, bool sweeping)
+{
+	if (!sweeping &&
+		(!TransactionIdIsValid(vac->newest_mark) ||
+		 TransactionIdPrecedes(vac->newest_mark, next)))
+		return;
+	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()) &&
+		!InplaceXidsRunShort())
+		(void) GetCurrentTransactionId();
+}
+
+/*
  * Without an xid of a sweep nothing is marked.
  */
 static void
@@ -411,15 +441,17 @@ finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept,
 /*
  * Not in parallel mode, where no xid can be assigned.  What was put off of
  * step 4 is done in any case: relfrozenxid may be about to pass those xids.
+ * (It does not pass those of the marks set here: the horizon has not either.)
  */
 void
 stale_finish(InplaceVacuum *vac)
 {
-	TransactionId swept = InvalidTransactionId;
+	TransactionId next = ReadNextTransactionId();
+	bool		sweeping = vac->swept && !vac->failsafe;
+	TransactionId swept = sweeping ? next : InvalidTransactionId;
 	Calm		calm = {0};
 
-	if (vac->swept && !vac->failsafe)
-		swept = GetCurrentTransactionId();
+	use_up_xid(vac, next, sweeping);
 
 	for (Size i = 0; i < vac->stale.nblocks; i++)
 	{

@@ -108,6 +108,7 @@ typedef struct InplaceVacuum
 	BlockNumber swept_pages;	/* ... of so many, for the report */
 	int64		swept_rows;
 	int64		stale_pending;	/* rows that stay marked, for the next one */
+	TransactionId newest_mark;	/* ... by sweeps before, the newest of them */
 
 	/* for error messages */
 	char	   *dbname;
