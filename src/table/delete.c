@@ -56,7 +56,7 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 			return false;
 		if (inplace_xid_status(rel, PageGetTupleAt(page, off), buffer) != XID_ABORTED)
 			return true;
-		InplaceRestoreRow(rel, buffer, off);
+		InplaceRestoreRow(rel, buffer, off, true);
 	}
 }
 

@@ -100,7 +100,7 @@ inplace_restore_page(Relation rel, Buffer buffer, bool must)
 							  InvalidTransactionId, NULL,
 							  &all_visible) != ROW_ABORTED_CHANGE)
 			continue;
-		if (!InplaceRestoreRow(rel, buffer, off) && must)
+		if (!InplaceRestoreRow(rel, buffer, off, must) && must)
 			elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
 				 BufferGetBlockNumber(buffer), off,
 				 RelationGetRelationName(rel));

@@ -51,12 +51,15 @@ kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
  * not VACUUM with parallel workers, nor these, nor a subtransaction.  The undo
  * worker will come by.  (It cannot while an index is built, but then there is
  * an xid, which the workers have too; what is to be said of their extents is in space.c.)
+ * Nor is an xid assigned for it while these run short, unless it must be: VACUUM
+ * and readers do without.
  */
 static bool
-may_write_undo(void)
+may_write_undo(bool must)
 {
-	return !IsInParallelMode() ||
-		TransactionIdIsValid(GetCurrentTransactionIdIfAny());
+	if (TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
+		return true;
+	return !IsInParallelMode() && (must || !InplaceXidsRunShort());
 }
 
 /*
@@ -66,7 +69,7 @@ may_write_undo(void)
  */
 static bool
 restore_version(Relation rel, Buffer buffer, OffsetNumber off,
-				const RowCheck *rc, const UndoRecord *rec)
+				const RowCheck *rc, const UndoRecord *rec, bool must)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
 	Page		page = BufferGetPage(buffer);
@@ -122,7 +125,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 			inplace_header_lock_direct(old, locker, multi, mode, trace.undone);
 		else
 		{
-			if (!may_write_undo())
+			if (!may_write_undo(must))
 			{
 				pfree(old);
 				return false;
@@ -205,7 +208,7 @@ check_not_lost(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 }
 
 bool
-InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
+InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off, bool must)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
 	Page		page = BufferGetPage(buffer);
@@ -243,7 +246,7 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off)
 		}
 		UndoFetch(rel, HdrGetUndo(&rc.base), blk, off, &rc.base, false, rec);
 		UndoWalkCheck(&guard, rel, HdrGetUndo(&rc.base), blk, off);
-		if (!restore_version(rel, buffer, off, &rc, rec))
+		if (!restore_version(rel, buffer, off, &rc, rec, must))
 			break;
 		changed = true;
 	}
@@ -265,7 +268,7 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 	if (!PageIsNew(page) && off <= PageGetMaxOffsetNumber(page))
 	{
 		inplace_check_items(rel, page, block);
-		changed = InplaceRestoreRow(rel, buffer, off);
+		changed = InplaceRestoreRow(rel, buffer, off, true);
 	}
 	UnlockReleaseBuffer(buffer);
 	return changed;

@@ -349,12 +349,14 @@ extern void UndoWorkerDetachDatabase(Oid dboid);
  * all-visible page, so this does not arise).  Restores the row at off until
  * its newest version is not aborted; an aborted insert becomes LP_DEAD.
  * With an aborted bare delete (table/tuple.h) those of other rows of the page
- * are taken back, too.  Returns true if it changed anything.
+ * are taken back, too.  Returns true if it changed anything.  Unless it must, it
+ * leaves a row alone that would take an xid when these run short.
  *
  * InplaceRestoreTid: for the worker and for tests: locks the page itself and
  * restores the row if its newest version is an aborted change (by anybody).
  */
-extern bool InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off);
+extern bool InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off,
+							  bool must);
 extern bool InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off);
 
 #endif							/* INPLACE_UNDO_H */

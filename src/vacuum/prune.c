@@ -87,7 +87,7 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 
 	while (state == ROW_ABORTED_CHANGE)
 	{
-		if (!InplaceRestoreRow(rel, buffer, off))
+		if (!InplaceRestoreRow(rel, buffer, off, false))
 			return;
 		res->modified = true;
 
