@@ -20,8 +20,9 @@
  * aborted xid then: the reader's snapshot may be much younger.  So when a scan
  * of an extent has found nothing left to restore, newest_xid is raised to the
  * next xid.  If nobody uses that xid soon, the worker does so itself, or an
- * idle database would never get its space back.  The same xid, in the discard
- * record, makes standbys cancel the queries that could be in that position.
+ * idle database would never get its space back; but not while xids run short, when
+ * the space can wait.  The same xid, in the discard record, makes standbys cancel
+ * the queries that could be in that position.
  *
  * Aborted changes are looked for as soon as the transaction has ended, so that
  * its rows do not stay slow for as long as some snapshot holds the undo
@@ -866,7 +867,7 @@ UndoDiscardTick(bool *in_use, bool *more)
 	}
 
 	/* see the head of the file */
-	if (burn)
+	if (burn && !InplaceXidsRunShort())
 	{
 		StartTransactionCommand();
 		(void) GetCurrentTransactionId();
