@@ -243,8 +243,16 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 			cid = ((InplaceTupleTableSlot *) slot)->cmin;
 		tup->t_infomask &= ~IP_SPECULATIVE;
 		HdrSetUndo32(tup, cid);
-		/* no record of it: a checkpoint since the insert wants an image */
-		inplace_mark_hint(buffer);
+
+		/*
+		 * No record of it: a checkpoint since the insert wants an image.  But a
+		 * hint on a page that is not logged (yet) may be lost with its buffer,
+		 * and the row must not be speculative again while we run.
+		 */
+		if (RelationNeedsWAL(rel))
+			inplace_mark_hint(buffer);
+		else
+			MarkBufferDirty(buffer);
 	}
 	else
 	{

@@ -14,6 +14,7 @@ wal_level = minimal
 max_wal_senders = 0
 wal_skip_threshold = 0
 autovacuum = off
+wal_log_hints = on
 });
 $node->start;
 $node->safe_psql('postgres', q{CREATE EXTENSION inplace});
@@ -88,6 +89,28 @@ foreach my $threshold ('0', '1GB')
 		is(contents($node, $table), $want{$table}, "$table after changes");
 	}
 }
+
+# The end of an insertion with ON CONFLICT is no record, and a hint where there is WAL.  Here it
+# must reach the page, although a checkpoint has come between: the function waits after the row is there.
+my $keeper = psql_session($node);
+my $inserter = psql_session($node);
+$node->safe_psql('postgres', q{CREATE FUNCTION waits(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+	$$ BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN $1; END $$});
+$node->append_conf('postgresql.conf', "wal_skip_threshold = 0\n");
+$node->reload;
+$keeper->query_safe('SELECT pg_advisory_lock(7)');
+$inserter->query_safe($_) foreach ('BEGIN', 'CREATE TABLE spec (id int PRIMARY KEY, v int) USING inplace', 'CREATE INDEX ON spec (waits(v))');
+$inserter->query_until(qr/go/, "\\echo go\nINSERT INTO spec VALUES (1, 10) ON CONFLICT DO NOTHING;\n");
+waits_for_lock($node, 'an insertion is under way', 'INSERT INTO spec');
+$node->safe_psql('postgres', 'CHECKPOINT');
+$keeper->query_safe('SELECT pg_advisory_unlock(7)');
+$inserter->query_safe('COMMIT');
+$_->quit foreach ($keeper, $inserter);
+$node->restart;
+is(one($node, q{SELECT count(*) FILTER (WHERE 'SPECULATIVE' = ANY (flags)), count(*) FROM inplace.page_items('spec', 0)}), '0|1',
+	'the end of an insertion with ON CONFLICT is on the page');
+is(one($node, 'SELECT * FROM spec'), '1|10', '... and the row there');
+
 undo_floor_reached($node, 'at the end', 20);
 check_clean($node, 'at the end');
 $node->stop;
