@@ -213,7 +213,7 @@ RETURNS SETOF record
 LANGUAGE sql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS $$
-WITH tables AS (
+WITH RECURSIVE tables AS (
     -- that are updated: heap tables, and inplace tables for their indexes
     SELECT c.oid, n.nspname, c.relname, a.amname = 'heap' AS heap, c.relpersistence = 'p' AS logged,
            c.reltuples::float8 AS rows,
@@ -237,6 +237,29 @@ WITH tables AS (
       AND NOT EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
                       WHERE o.option_name = 'user_catalog_table'
                         AND o.option_value::boolean)
+), row_types AS (
+    -- those of heap tables, and the types that are made of them
+    SELECT t.oid AS table_oid, c.reltype AS type
+    FROM tables t JOIN pg_class c ON c.oid = t.oid
+    WHERE t.heap
+    UNION
+    SELECT r.table_oid, CASE WHEN d.classid = 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+    FROM row_types r
+         JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = r.type
+         LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+                                 AND d.objsubid > 0 AND c.relkind NOT IN ('r', 'm', 'p')
+    WHERE d.classid = 'pg_type'::regclass OR c.reltype <> 0
+), stored AS (
+    -- heap tables whose row type a column has, of a table or an index: these are not
+    -- rewritten (an index depends on types as a whole)
+    SELECT r.table_oid
+    FROM row_types r
+         JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = r.type
+                             AND d.classid = 'pg_class'::regclass
+         JOIN pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'm', 'p', 'i', 'I')
+         JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+                                AND CASE WHEN d.objsubid > 0 THEN a.attnum = d.objsubid
+                                         ELSE a.attnum > 0 AND a.atttypid = r.type END
 ), convertible AS (
     -- btree indexes of inplace tables that can be inplace_btree, with all of a
     -- partitioned index, for whoever owns all that is below it
@@ -261,12 +284,12 @@ WITH tables AS (
          JOIN pg_class c ON c.oid = i.indexrelid
          JOIN pg_namespace n ON n.oid = c.relnamespace
          JOIN pg_am a ON a.oid = c.relam
-    WHERE i.indisvalid
+    WHERE i.indisvalid AND i.indrelid NOT IN (SELECT s.table_oid FROM stored s)
       AND CASE WHEN t.heap
                THEN a.amname <> 'brin' OR current_setting('server_version_num')::integer < 160000
                ELSE i.indexrelid IN (SELECT x.relid FROM convertible x) END
 ), widths AS (
-    -- bytes of a column on average, nulls included
+    -- bytes of a column on average, nulls included; virtual ones are not stored
     SELECT a.attrelid, a.attnum,
            coalesce((SELECT (1 - st.null_frac) * st.avg_width
                      FROM pg_stats st
@@ -276,7 +299,7 @@ WITH tables AS (
     FROM pg_attribute a
          JOIN pg_class c ON c.oid = a.attrelid
          JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE a.attnum > 0 AND NOT a.attisdropped
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated <> 'v'
       AND (c.oid IN (SELECT t.oid FROM tables t)
            OR c.oid IN (SELECT i.indexrelid FROM indexes i))
 ), blocks AS (
@@ -294,7 +317,7 @@ WITH tables AS (
          CROSS JOIN blocks b
          CROSS JOIN LATERAL (SELECT coalesce(sum(x.width), 0) AS width
                              FROM widths x WHERE x.attrelid = t.oid) w
-    WHERE t.heap
+    WHERE t.heap AND t.oid NOT IN (SELECT s.table_oid FROM stored s)
     UNION ALL
     SELECT i.indexrelid, 'index', i.indrelid, i.size,
            t.moved,
