@@ -217,8 +217,6 @@ hide_from_older_snapshots(Oid indexid)
 	Relation	pg_index = table_open(IndexRelationId, RowExclusiveLock);
 	HeapTuple	tuple;
 
-	/* (the build may just have said the opposite) */
-	CommandCounterIncrement();
 	tuple = copy_pg_index(indexid);
 	((Form_pg_index) GETSTRUCT(tuple))->indcheckxmin = true;
 	CatalogTupleUpdate(pg_index, &tuple->t_self, tuple);
@@ -274,6 +272,8 @@ inplace_index_set_method(Oid indexid, Oid am)
 		uint32		met = inplace_builds_with_older_keys(indexid);
 
 		ReindexIndex(indexid, persistence);
+		/* it may have changed the catalog's rows, which somebody may change again */
+		CommandCounterIncrement();
 		if (am == BTREE_AM_OID && inplace_builds_with_older_keys(indexid) != met)
 			hide_from_older_snapshots(indexid);
 	}

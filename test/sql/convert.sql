@@ -343,6 +343,15 @@ SELECT count(*) >= 0 AS answered FROM inplace.advise();
 RESET search_path;
 SELECT * FROM cv.called;
 
+-- an index that its building makes valid, and another change in the same statement
+CREATE TABLE cv.invalid (a int) USING inplace;
+INSERT INTO cv.invalid VALUES (0), (1);
+CREATE INDEX CONCURRENTLY invalid_a ON cv.invalid ((1 / a));
+DELETE FROM cv.invalid WHERE a = 0;
+VACUUM cv.invalid;
+SELECT inplace.set_index_method('cv.invalid_a', 'btree'), inplace.set_index_method('cv.invalid_a', 'inplace_btree');
+SELECT indisvalid FROM pg_index WHERE indexrelid = 'cv.invalid_a'::regclass;
+
 SET client_min_messages = warning;
 DROP SCHEMA cv CASCADE;
 DROP OWNED BY regress_inplace_convert;
