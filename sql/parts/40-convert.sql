@@ -2,21 +2,22 @@
 -- Moving tables over, and which ones to move.
 
 -- No setting of search_path: up to PostgreSQL 16 the rewrite evaluates index
--- expressions with the session's, as ALTER TABLE does.
+-- expressions with the session's, as ALTER TABLE does.  So all is qualified, types
+-- above all: of these the temporary schema comes first, whatever search_path says.
 CREATE FUNCTION inplace.convert(rel regclass, method text DEFAULT 'inplace')
 RETURNS integer
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
 DECLARE
-    root record;
-    member record;
-    total integer;
-    seen integer := 0;
-    done integer := 0;
+    member pg_catalog.record;
+    name pg_catalog.text;
+    total pg_catalog.int4;
+    seen pg_catalog.int4 := 0;
+    done pg_catalog.int4 := 0;
     -- (here and in other sessions)
-    heap_is_default CONSTANT boolean := (SELECT s.setting = 'heap' AND s.reset_val = 'heap'
-                                         FROM pg_catalog.pg_settings s
-                                         WHERE s.name = 'default_table_access_method');
+    heap_is_default CONSTANT pg_catalog.bool := (SELECT s.setting = 'heap' AND s.reset_val = 'heap'
+                                                 FROM pg_catalog.pg_settings s
+                                                 WHERE s.name = 'default_table_access_method');
 BEGIN
     IF method NOT IN ('inplace', 'heap') THEN
         RAISE invalid_parameter_value USING
@@ -24,66 +25,32 @@ BEGIN
             HINT = 'Use "inplace" or "heap".';
     END IF;
 
-    SELECT c.oid, c.relname, c.relkind, c.relnamespace,
-           pg_catalog.format('%I.%I', n.nspname, c.relname) AS name
-    INTO root
-    FROM pg_catalog.pg_class c
-         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.oid = rel::oid;
-    IF NOT FOUND THEN
-        RAISE undefined_table USING
-            MESSAGE = pg_catalog.format('relation with OID %s does not exist', rel::oid);
-    END IF;
-    IF root.relkind NOT IN ('r', 'm', 'p') THEN
-        RAISE wrong_object_type USING
-            MESSAGE = pg_catalog.format('"%s" is not a table or materialized view', root.relname);
-    END IF;
-    IF pg_catalog.pg_is_other_temp_schema(root.relnamespace) THEN
-        RAISE feature_not_supported USING
-            MESSAGE = 'cannot convert temporary tables of other sessions';
-    END IF;
-    IF NOT pg_catalog.pg_has_role((SELECT c.relowner FROM pg_catalog.pg_class c WHERE c.oid = rel::oid), 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = pg_catalog.format('must be owner of table %s', rel);
-    END IF;
-    IF root.oid < '16384'::oid
-       OR root.relnamespace IN ('pg_catalog'::regnamespace::oid, 'pg_toast'::regnamespace::oid) THEN
-        RAISE feature_not_supported USING
-            MESSAGE = pg_catalog.format('cannot convert system catalog "%s"', root.relname);
-    END IF;
-
-    -- From here on no partition comes or goes, and the name is the table's.
-    IF root.relkind <> 'm' THEN
-        EXECUTE pg_catalog.format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root.name);
-        IF pg_catalog.to_regclass(root.name)::oid IS DISTINCT FROM rel::oid THEN
-            RAISE object_in_use USING
-                MESSAGE = pg_catalog.format('relation "%s" was renamed or dropped concurrently', root.relname);
-        END IF;
-    END IF;
-
+    -- From here on no partition comes or goes, and none is renamed.
     SELECT pg_catalog.count(*) INTO total
-    FROM inplace.convertible_members(rel) m
+    FROM inplace.lock_convertible(rel) m
     WHERE m.relkind <> 'p' AND m.amname IS DISTINCT FROM method;
 
-    FOR member IN SELECT * FROM inplace.convertible_members(rel)
+    FOR member IN SELECT * FROM inplace.lock_convertible(rel)
     LOOP
+        -- (late, for schemas are not locked; and it reads the catalogs as they are now)
+        name := (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass, member.relid, 0)).identity;
         IF member.relkind = 'p' THEN
             -- A partitioned table has one from 17 on, for partitions to come; or none
             -- if that does as well, for that is what it had before.
-            IF pg_catalog.current_setting('server_version_num')::integer < 170000 THEN
+            IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 170000 THEN
                 NULL;
             ELSIF method = 'heap' AND heap_is_default THEN
                 IF member.amname IS NOT NULL THEN
-                    EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD DEFAULT', member.name);
+                    EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD DEFAULT', name);
                 END IF;
             ELSIF member.amname IS DISTINCT FROM method THEN
-                EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD %I', member.name, method);
+                EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD %I', name, method);
             END IF;
             CONTINUE;
         END IF;
         IF member.amname = method THEN
-            IF member.relid::oid = rel::oid THEN
-                RAISE NOTICE 'table "%" has access method % already', root.relname, method;
+            IF member.relid::pg_catalog.oid = rel::pg_catalog.oid THEN
+                RAISE NOTICE 'table "%" has access method % already', member.relname, method;
             END IF;
             CONTINUE;
         END IF;
@@ -104,7 +71,7 @@ BEGIN
         END IF;
         EXECUTE pg_catalog.format('ALTER %s %s SET ACCESS METHOD %I',
                                   CASE member.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
-                                  member.name, method);
+                                  name, method);
         done := done + 1;
     END LOOP;
 
@@ -118,78 +85,32 @@ END $$;
 COMMENT ON FUNCTION inplace.convert(regclass, text) IS
 'moves a table or materialized view, or all partitions of a partitioned table, to access method inplace, or back to heap, with everything that belongs to it, and its indexes to inplace_btree or back to btree, but those of constraints; rewrites it under ACCESS EXCLUSIVE lock; returns the number of tables rewritten; owners only';
 
--- A table and, if it is partitioned, all below it but foreign tables.
-CREATE FUNCTION inplace.convertible_members(
+-- Locks a table and, if it is partitioned, all below it; says what they are now, but
+-- for foreign tables.  (C, because a query's snapshot may be older than the lock.)
+CREATE FUNCTION inplace.lock_convertible(
     rel regclass,
     OUT relid regclass,
-    OUT name text,
     OUT relname name,
     OUT relkind "char",
     OUT amname name,
     OUT catalog_table boolean)
 RETURNS SETOF record
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relname, c.relkind, a.amname,
-       coalesce((SELECT o.option_value::boolean
-                 FROM pg_options_to_table(c.reloptions) o
-                 WHERE o.option_name = 'user_catalog_table'), false)
-FROM (SELECT rel::oid AS oid, 0 AS level
-      UNION
-      SELECT t.relid::oid, t.level FROM pg_partition_tree(rel) t) t
-     JOIN pg_class c ON c.oid = t.oid
-     JOIN pg_namespace n ON n.oid = c.relnamespace
-     LEFT JOIN pg_am a ON a.oid = c.relam
-WHERE c.relkind IN ('r', 'm', 'p')
-ORDER BY t.level, c.oid
-$$;
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'inplace_lock_convertible';
 
-COMMENT ON FUNCTION inplace.convertible_members(regclass) IS
-'part of inplace.convert';
+COMMENT ON FUNCTION inplace.lock_convertible(regclass) IS
+'part of inplace.convert; owners only';
 
 -- The indexes of a table, and of all below it, that can get the method, whole
--- trees of partitioned indexes or none of a tree.  (As C sees it in
--- set_index_method; up to PostgreSQL 17 unique ones cannot.)  Operator classes
--- have a namesake of the other method in the same family for the same type; one of
--- btree gets it if the name is not taken.
+-- trees of partitioned indexes or none of a tree.
 CREATE FUNCTION inplace.convertible_indexes(
     rel regclass,
     method name,
     OUT relid regclass,
     OUT amname name)
 RETURNS SETOF record
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-WITH indexes AS (
-    SELECT i.indexrelid, coalesce(pg_partition_root(i.indexrelid), i.indexrelid)::oid AS root,
-           a.amname = CASE method WHEN 'btree' THEN 'inplace_btree' ELSE 'btree' END
-           AND NOT i.indisprimary AND NOT i.indisexclusion
-           AND NOT EXISTS (SELECT FROM pg_constraint k
-                           WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-           AND (NOT i.indisunique OR method = 'btree'
-                OR current_setting('server_version_num')::integer >= 180000)
-           AND NOT EXISTS (SELECT
-                           FROM unnest(i.indclass::oid[]) k (oid)
-                                JOIN pg_opclass has ON has.oid = k.oid
-                                LEFT JOIN (pg_opclass gets JOIN pg_am m ON m.oid = gets.opcmethod
-                                                                           AND m.amname = method)
-                                ON gets.opcname = has.opcname AND gets.opcnamespace = has.opcnamespace
-                           WHERE (gets.opcintype IS DISTINCT FROM has.opcintype
-                                  OR gets.opcfamily IS DISTINCT FROM has.opcfamily)
-                             AND (method = 'btree' OR gets.oid IS NOT NULL)) AS can
-    FROM inplace.convertible_members(rel) t
-         JOIN pg_index i ON i.indrelid = t.relid
-         JOIN pg_class c ON c.oid = i.indexrelid
-         JOIN pg_am a ON a.oid = c.relam
-)
-SELECT i.indexrelid, method
-FROM indexes i
-WHERE EXISTS (SELECT FROM indexes r WHERE r.indexrelid = i.root)
-  AND NOT EXISTS (SELECT FROM indexes r WHERE r.root = i.root AND NOT r.can)
-ORDER BY i.indexrelid
-$$;
+LANGUAGE C STABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'inplace_convertible_indexes';
 
 COMMENT ON FUNCTION inplace.convertible_indexes(regclass, name) IS
 'part of inplace.convert';

@@ -10,6 +10,7 @@
 #define INPLACE_DDL_H
 
 #include "nodes/parsenodes.h"
+#include "storage/lockdefs.h"
 
 typedef enum DefaultIndexMethod
 {
@@ -44,5 +45,8 @@ extern Oid	inplace_btree_am(void);
 extern bool inplace_index_can_have_method(Oid indexid, Oid am);
 extern void inplace_index_set_method(Oid indexid, Oid am);
 extern void inplace_index_set_relam(Oid indexid, Oid am);
+
+/* convert.c */
+extern List *inplace_partition_tree(Oid relid, LOCKMODE lockmode);
 
 #endif							/* INPLACE_DDL_H */

@@ -44,7 +44,6 @@
 #include "catalog/partition.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
-#include "catalog/pg_inherits.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_opfamily.h"
 #include "commands/defrem.h"
@@ -307,7 +306,7 @@ lock_index_tree(Oid indexid)
 				aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
 							   get_rel_name(root));
 			LockRelationOid(tableid, AccessExclusiveLock);
-			(void) find_all_inheritors(tableid, AccessExclusiveLock, NULL);
+			(void) inplace_partition_tree(tableid, AccessExclusiveLock);
 		}
 		else if (root == indexid || !OidIsValid(IndexGetRelation(indexid, true)))
 			ereport(ERROR,
@@ -321,7 +320,7 @@ lock_index_tree(Oid indexid)
 			IndexGetRelation(root, true) != tableid)
 			continue;
 		LockRelationOid(root, AccessExclusiveLock);
-		return find_all_inheritors(root, AccessExclusiveLock, NULL);
+		return inplace_partition_tree(root, AccessExclusiveLock);
 	}
 }
 

@@ -343,6 +343,61 @@ SELECT count(*) >= 0 AS answered FROM inplace.advise();
 RESET search_path;
 SELECT * FROM cv.called;
 
+-- nor types of the caller's temporary schema, which come first whatever the path is
+CREATE FUNCTION cv.evil() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'called'; RETURN true; END $$;
+CREATE FUNCTION cv.definer(rel regclass, method text) RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = '' AS 'SELECT inplace.convert(rel, method)';
+CREATE TABLE cv.parts (a int) PARTITION BY RANGE (a);
+CREATE TABLE cv.parts_1 PARTITION OF cv.parts FOR VALUES FROM (0) TO (10) USING heap;
+CREATE INDEX ON cv.parts (a);
+BEGIN;
+DO $$
+DECLARE r pg_catalog.record;
+BEGIN
+	-- (only base types can be the base of one of the same name)
+	FOR r IN SELECT t.typname, t.typtype FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+		WHERE n.nspname = 'pg_catalog' AND t.typtype IN ('b', 'p', 'r') AND t.typname !~ '^_'
+	LOOP
+		EXECUTE pg_catalog.format('CREATE DOMAIN pg_temp.%I AS pg_catalog.%I CHECK (cv.evil())', r.typname,
+			CASE r.typtype WHEN 'b' THEN r.typname ELSE 'text' END);
+	END LOOP;
+END $$;
+SELECT 1::pg_catalog.oid::oid;
+SELECT cv.definer('cv.parts', 'inplace');
+SELECT cv.definer('cv.parts', 'heap');
+SELECT cv.definer('cv.victim', 'inplace');
+SELECT pg_catalog.count(*) >= 0 AS answered FROM inplace.advise();
+SELECT pg_catalog.count(*) >= 0 AS answered FROM inplace.undo_holders;
+SELECT pg_catalog.count(*) >= 0 AS answered FROM inplace.stat_tables;
+SELECT pg_catalog.count(*) >= 0 AS answered FROM inplace.stat_freeze;
+ROLLBACK;
+
+-- The owner's privileges are not needed.  What is locked is the table, or the tree of a
+-- partitioned one; not the children of a parent.
+CREATE TABLE cv.parent_of (a int, b int) USING heap;
+CREATE TABLE cv.child_of () INHERITS (cv.parent_of) USING heap;
+CREATE INDEX parent_of_a ON cv.parent_of (a);
+CREATE INDEX child_of_a ON cv.child_of (a);
+ALTER TABLE cv.parent_of OWNER TO regress_inplace_convert;
+REVOKE ALL ON cv.parent_of FROM regress_inplace_convert;
+CREATE FUNCTION cv.exclusive(rels regclass[]) RETURNS SETOF regclass LANGUAGE sql AS $$
+	SELECT DISTINCT relation::regclass FROM pg_locks
+	WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock' AND relation = ANY (rels) ORDER BY 1 $$;
+SET ROLE regress_inplace_convert;
+BEGIN;
+SELECT inplace.convert('cv.parent_of');
+SELECT cv.exclusive('{cv.parent_of,cv.child_of,cv.parent_of_a,cv.child_of_a}');
+COMMIT;
+BEGIN;
+SELECT inplace.set_index_method('cv.parent_of_a', 'btree');
+SELECT cv.exclusive('{cv.parent_of,cv.child_of,cv.parent_of_a,cv.child_of_a}');
+COMMIT;
+SELECT * FROM inplace.lock_convertible('cv.parts');
+RESET ROLE;
+BEGIN;
+SELECT inplace.convert('cv.parts');
+SELECT cv.exclusive('{cv.parts,cv.parts_1}');
+ROLLBACK;
+
 -- an index that its building makes valid, and another change in the same statement
 CREATE TABLE cv.invalid (a int) USING inplace;
 INSERT INTO cv.invalid VALUES (0), (1);

@@ -91,9 +91,18 @@ SELECT * FROM inplace.check(0);
 SELECT inplace.set_freeze_options(0, true);
 SELECT inplace.set_index_method(0, 'btree');
 SELECT inplace.convert(0);
+SELECT * FROM inplace.lock_convertible(0);
 \set VERBOSITY default
-SELECT count(*) FROM inplace.convertible_members(0);
 SELECT count(*) FROM inplace.convertible_indexes(0, 'btree');
+-- A name in the text of a function means what the search path of its caller says,
+-- and a type what the caller's temporary schema says first.  So a function has a path
+-- of its own, with that last, or its types are qualified.
+SELECT p.oid::regprocedure AS path_of_caller FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+WHERE p.pronamespace = 'inplace'::regnamespace AND l.lanname NOT IN ('c', 'internal')
+	AND NOT coalesce(p.proconfig, '{}') @> '{"search_path=pg_catalog, pg_temp"}';
+SELECT p.proname, m[1] AS not_qualified
+FROM pg_proc p, regexp_matches(p.prosrc, '(::\s*(?!pg_catalog\.)\w+|\mcast\s*\(|^    (?!END|RETURN)\w+ (?:CONSTANT )?(?!pg_catalog\.)\w+(?:;| :=))', 'gn') m
+WHERE p.pronamespace = 'inplace'::regnamespace AND p.proconfig IS NULL;
 -- everything has a comment
 SELECT p.proname FROM pg_proc p WHERE pronamespace = 'inplace'::regnamespace AND obj_description(p.oid, 'pg_proc') IS NULL AND prokind = 'f';
 SELECT relname FROM pg_class WHERE relnamespace = 'inplace'::regnamespace AND relkind IN ('r', 'm', 'v') AND obj_description(oid, 'pg_class') IS NULL;
