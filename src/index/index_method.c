@@ -271,7 +271,7 @@ inplace_index_set_method(Oid indexid, Oid am)
 		uint32		met = inplace_builds_with_older_keys(indexid);
 
 		ReindexIndex(indexid, persistence);
-		/* it may have changed the catalog's rows, which somebody may change again */
+		/* of rows that it has changed in the catalogs others may come */
 		CommandCounterIncrement();
 		if (am == BTREE_AM_OID && inplace_builds_with_older_keys(indexid) != met)
 			hide_from_older_snapshots(indexid);

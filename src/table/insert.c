@@ -245,9 +245,9 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 		HdrSetUndo32(tup, cid);
 
 		/*
-		 * No record of it: a checkpoint since the insert wants an image.  But a
-		 * hint on a page that is not logged (yet) may be lost with its buffer,
-		 * and the row must not be speculative again while we run.
+		 * No record of it: a checkpoint since the insert wants an image.  But
+		 * a hint on a page that is not logged (yet) may be lost with its
+		 * buffer, and the row must not be speculative again while we run.
 		 */
 		if (RelationNeedsWAL(rel))
 			inplace_mark_hint(buffer);
