@@ -121,6 +121,26 @@ counterpart(Oid am, Form_pg_opclass form)
 		get_opclass_family(opclass) == form->opcfamily ? opclass : InvalidOid;
 }
 
+/*
+ * Has the class one that means the same for the other method, or, being one of
+ * btree, would it get one?
+ */
+bool
+inplace_opclass_may_have_counterpart(Oid opclass, Oid am)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Form_pg_opclass form;
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_opclass) GETSTRUCT(tuple);
+	result = OidIsValid(counterpart(am, form)) ||
+		(am != BTREE_AM_OID && !OidIsValid(class_named(am, form)));
+	ReleaseSysCache(tuple);
+	return result;
+}
+
 static Oid
 family_method(Oid family)
 {

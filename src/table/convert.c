@@ -26,7 +26,6 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -193,36 +192,6 @@ indexes_of(Oid tableid)
 	return result;
 }
 
-/*
- * Operator classes have a namesake of the other method in the same family for the
- * same type (opclass.c); one of btree gets it if the name is not taken.
- */
-static bool
-opclass_has_counterpart(Oid opclass, Oid am)
-{
-	HeapTuple	has = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
-	HeapTuple	gets;
-	Form_pg_opclass form;
-	bool		result = am != BTREE_AM_OID;
-
-	if (!HeapTupleIsValid(has))
-		return false;
-	form = (Form_pg_opclass) GETSTRUCT(has);
-	gets = SearchSysCache3(CLAAMNAMENSP, ObjectIdGetDatum(am),
-						   NameGetDatum(&form->opcname),
-						   ObjectIdGetDatum(form->opcnamespace));
-	if (HeapTupleIsValid(gets))
-	{
-		Form_pg_opclass other = (Form_pg_opclass) GETSTRUCT(gets);
-
-		result = other->opcintype == form->opcintype &&
-			other->opcfamily == form->opcfamily;
-		ReleaseSysCache(gets);
-	}
-	ReleaseSysCache(has);
-	return result;
-}
-
 static bool
 opclasses_have_counterparts(HeapTuple pg_index, Oid am)
 {
@@ -234,7 +203,7 @@ opclasses_have_counterparts(HeapTuple pg_index, Oid am)
 	Assert(!isnull);
 	for (int i = 0; i < opclasses->dim1; i++)
 	{
-		if (!opclass_has_counterpart(opclasses->values[i], am))
+		if (!inplace_opclass_may_have_counterpart(opclasses->values[i], am))
 			return false;
 	}
 	return true;
