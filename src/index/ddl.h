@@ -21,6 +21,7 @@ typedef enum DefaultIndexMethod
 /* default_method.c */
 extern int	inplace_default_index_method;
 
+extern Oid	inplace_relation_am(Oid relid);
 extern bool inplace_restoring_dump(void);
 extern IndexStmt *inplace_index_stmt(IndexStmt *stmt, const char *query);
 extern void inplace_before_alter_table(AlterTableStmt *stmt);

@@ -60,8 +60,9 @@ inplace_restoring_dump(void)
 
 /* ---------------- CREATE INDEX ---------------- */
 
-static Oid
-relation_am(Oid relid)
+/* without opening it; InvalidOid if it is gone */
+Oid
+inplace_relation_am(Oid relid)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	Oid			am = InvalidOid;
@@ -84,7 +85,7 @@ partition_tree_is_inplace(Oid root, Oid table_am)
 	bool		has_tables = false;
 	ListCell   *lc;
 
-	if (relation_am(root) == table_am)
+	if (inplace_relation_am(root) == table_am)
 		return true;
 	foreach(lc, find_all_inheritors(root, NoLock, NULL))
 	{
@@ -92,11 +93,11 @@ partition_tree_is_inplace(Oid root, Oid table_am)
 
 		if (get_rel_relkind(relid) != RELKIND_RELATION)
 			continue;
-		if (relation_am(relid) == table_am)
+		if (inplace_relation_am(relid) == table_am)
 			return true;
 		has_tables = true;
 	}
-	return !has_tables && !OidIsValid(relation_am(root)) &&
+	return !has_tables && !OidIsValid(inplace_relation_am(root)) &&
 		get_table_am_oid(default_table_access_method, true) == table_am;
 }
 
@@ -112,7 +113,7 @@ table_wants_inplace_btree(Oid relid)
 		root = llast_oid(get_partition_ancestors(relid));
 	if (get_rel_relkind(root) == RELKIND_PARTITIONED_TABLE)
 		return partition_tree_is_inplace(root, table_am);
-	return relation_am(root) == table_am;
+	return inplace_relation_am(root) == table_am;
 }
 
 /* the type that a column of a transformed statement has */
@@ -225,7 +226,7 @@ become_btree(Oid relid, const char *index_name)
 	if (!OidIsValid(indexid) ||
 		get_rel_relkind(indexid) != RELKIND_INDEX ||
 		IndexGetRelation(indexid, true) != relid ||
-		relation_am(indexid) != inplace_btree_am() ||
+		inplace_relation_am(indexid) != inplace_btree_am() ||
 		!inplace_index_can_have_method(indexid, BTREE_AM_OID))
 		return;
 	/* one method for all of a partitioned index, and this is but a part */

@@ -209,20 +209,6 @@ opclasses_have_counterparts(HeapTuple pg_index, Oid am)
 	return true;
 }
 
-static Oid
-am_of(Oid indexid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexid));
-	Oid			am = InvalidOid;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		am = ((Form_pg_class) GETSTRUCT(tuple))->relam;
-		ReleaseSysCache(tuple);
-	}
-	return am;
-}
-
 /*
  * Is it one that inplace.set_index_method can give the method (check_change()
  * there), of the other method up to now?
@@ -237,7 +223,7 @@ index_is_convertible(Oid indexid, Oid am)
 	if (!HeapTupleIsValid(tuple))
 		return false;			/* without a lock: dropped meanwhile */
 	form = (Form_pg_index) GETSTRUCT(tuple);
-	result = am_of(indexid) == (am == BTREE_AM_OID ? inplace_btree_am() : BTREE_AM_OID) &&
+	result = inplace_relation_am(indexid) == (am == BTREE_AM_OID ? inplace_btree_am() : BTREE_AM_OID) &&
 		!form->indisprimary && !form->indisexclusion &&
 		(am == BTREE_AM_OID || !form->indisunique || UNIQUE_INDEX_OF_ANY_METHOD) &&
 		!OidIsValid(get_index_constraint(indexid)) &&
