@@ -38,6 +38,7 @@
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "table/lock_trace.h"
+#include "table/own_lock.h"
 #include "table/rowcheck.h"
 #include "utils/snapmgr.h"
 #include "vacuum/freeze_stats.h"
@@ -109,6 +110,7 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 {
 	uint16		hints = tup->t_infomask & IP_HINT_BITS;
 	UndoRecord	rec;
+	bool		found = false;
 
 	lockers->base = *tup;
 	HdrForgetSweep(&lockers->base);
@@ -132,12 +134,25 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 		return true;
 	}
 
-	if (UndoFetch(rel, HdrGetUndo(tup), blk, off, tup, true, &rec) &&
-		rec.hdr.ur_type == UNDO_LOCK)
+	if (inplace_is_own_lock(rel, blk, off, HdrGetUndo(tup), &lockers->xid,
+							&lockers->trace, &lockers->base))
+	{
+		Assert(UndoFetch(rel, HdrGetUndo(tup), blk, off, tup, false, &rec) &&
+			   rec.hdr.ur_type == UNDO_LOCK &&
+			   memcmp(rec.payload, &lockers->xid, sizeof(uint32)) == 0 &&
+			   memcmp(&rec.old, &lockers->base, SizeOfInplaceTupleHeader) == 0);
+		found = true;
+	}
+	else if (UndoFetch(rel, HdrGetUndo(tup), blk, off, tup, true, &rec) &&
+			 rec.hdr.ur_type == UNDO_LOCK)
 	{
 		memcpy(&lockers->xid, rec.payload, sizeof(uint32));
 		inplace_trace_parse(&rec, &lockers->trace);
 		lockers->base = rec.old;
+		found = true;
+	}
+	if (found)
+	{
 		lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED | IP_HINT_BITS);
 		lockers->base.t_infomask |= hints | (tup->t_infomask & IP_FROZEN);
 		/* the row stands where it does, whatever it was like before the lock */
@@ -933,6 +948,7 @@ inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 	char		payload[sizeof(uint32) + sizeof(trace->old)];
 	Size		len = trace->nold * sizeof(OldLocker);
 
+	inplace_forget_own_lock();
 	memcpy(payload, &locker, sizeof(uint32));
 	memcpy(payload + sizeof(uint32), trace->old, len);
 	return UndoBuild(dst, UNDO_LOCK, GetCurrentTransactionIdIfAny(),
@@ -955,6 +971,7 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 	char		undo[UNDO_LOCK_RECORD_SIZE];
 	Size		undo_len = 0;
 	UndoInsert	ui;
+	LockTrace	trace;
 	bool		clear_frozen;
 	FreezeUnset unset;
 
@@ -963,7 +980,6 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 		inplace_header_lock_direct(&hdr, locker, multi, mode, 0);
 	else
 	{
-		LockTrace	trace;
 		TransactionId newest = inplace_undo_newest(rc);
 
 		if (multi)
@@ -992,6 +1008,9 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 	END_CRIT_SECTION();
 
 	if (undo_len > 0)
+	{
 		UndoRelease(&ui);
+		inplace_note_own_lock(rel, blk, off, ui.ptr, &base, locker, &trace);
+	}
 	FreezeNoteUnset(rel, &unset, false);
 }
