@@ -17,6 +17,8 @@ UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 END;
 """
+# the same, sent as one message: the client and the server wait for each other once, not four times
+PIPELINED = SCRIPT.replace("BEGIN;", "\\startpipeline\nBEGIN;") + "\\endpipeline\n"
 ABALANCE_PAGES = "SELECT pg_relation_size('accounts_abalance') / 8192"
 UNCHANGED = ("accounts_aid", "accounts_filler1", "accounts_filler2", "accounts_filler3", "accounts_filler4")
 
@@ -31,6 +33,7 @@ class Warm(Workload):
     max_rounds = 2
     autovacuum = True
     vacuum_last = False
+    script = SCRIPT
 
     def __init__(self, name: str, fillfactor: int, wal: float, checkpoints: int = 0):
         self.name, self.fillfactor, self.checkpoints = name, fillfactor, checkpoints
@@ -67,11 +70,11 @@ class Warm(Workload):
     def load(self, db: Database, p: Params) -> Measured:
         variables = {"naccounts": self.rows(p)}
         if not self.checkpoints:
-            return drive(db, p, self.seconds(p), script=SCRIPT, variables=variables)
+            return drive(db, p, self.seconds(p), script=self.script, variables=variables)
         # Twice in a run too short for that.
         every = min(self.checkpoints, self.seconds(p) * 3 / 8)
         with Beside(db, repeat("CHECKPOINT", every)):
-            return drive(db, p, self.seconds(p), script=SCRIPT, variables=variables)
+            return drive(db, p, self.seconds(p), script=self.script, variables=variables)
 
     def run(self, db: Database, p: Params) -> Measured:
         measured = self.load(db, p)
@@ -135,5 +138,45 @@ class WarmIndex(Warm):
                          transactions=PER_ROW * rows)
 
 
-ALL = (Warm("warm", 100, 0.30), Warm("warm-90", 90, 0.30), Warm("warm-checkpoints", 100, 0.45, 30),
-       WarmIndex())
+class WarmPipeline(Warm):
+    """What of the ratio is the server's: in the other runs half of the machine's time goes into
+    the messages between pgbench and the server, the same for both sides."""
+    script = PIPELINED
+
+    def __init__(self) -> None:
+        super().__init__("warm-pipeline", 100, 0.30)
+        self.line = "warm, each transaction sent as one message"
+        self.targets = (Target("tps", ">=", 1.5), Target("unchanged_growth", "<=", 0, False))
+        self.stretch = 3.0
+
+
+class WarmHot(Warm):
+    """How much of what can be had: the other side has no index on abalance, and room on its
+    pages, so that each of its updates is HOT; inplace has all six indexes."""
+    max_rounds = 3
+
+    def __init__(self) -> None:
+        super().__init__("warm-hot", 100, 0.30)
+        self.line = "warm, against a table without the index that changes: what can be had at most"
+        self.published = ""
+        self.targets = (Target("unchanged_growth", "<=", 0, False),)
+        self.stretch = 3.0
+
+    def setup(self, db: Database, p: Params) -> None:
+        super().setup(db, p)
+        if db.method != "inplace":
+            db.run("DROP INDEX accounts_abalance",
+                   "ALTER TABLE pgbench_accounts SET (fillfactor = 80)",
+                   "VACUUM FULL pgbench_accounts", "VACUUM ANALYZE pgbench_accounts")
+
+    def run(self, db: Database, p: Params) -> Measured:
+        if db.method == "inplace":
+            return super().run(db, p)
+        return self.load(db, p)
+
+    def answer(self, db: Database, p: Params) -> Any:
+        return db.value("SELECT count(*) FROM pgbench_accounts")
+
+
+ALL = (Warm("warm", 100, 0.30), Warm("warm-90", 90, 0.30), WarmPipeline(), WarmHot(),
+       Warm("warm-checkpoints", 100, 0.45, 30), WarmIndex())
