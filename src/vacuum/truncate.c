@@ -50,12 +50,25 @@
 
 #define TRUNCATE_PREFETCH			((BlockNumber) 32)
 
+/*
+ * An AccessExclusiveLock is logged for standbys under an xid, which the server may
+ * not give out any more: then what is left to do is to freeze.  (Heap's VACUUM
+ * fails there.)
+ */
+static bool
+may_lock_exclusively(void)
+{
+	return !XLogStandbyInfoActive() ||
+		TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
+		!InplaceXidsRunShort();
+}
+
 static bool
 can_truncate(InplaceVacuum *vac)
 {
 	BlockNumber empty;
 
-	if (!vac->do_truncate || vac->failsafe)
+	if (!vac->do_truncate || vac->failsafe || !may_lock_exclusively())
 		return false;
 
 	empty = vac->rel_pages - vac->nonempty_pages;
@@ -327,7 +340,8 @@ static bool
 may_shorten_indexes(InplaceVacuum *vac)
 {
 	return vac->do_truncate && vac->do_index_cleanup && !vac->failsafe &&
-		inplace_merge_index_pages && !table_grows(vac) && !UndoStandbyConnected();
+		inplace_merge_index_pages && !table_grows(vac) &&
+		!UndoStandbyConnected() && may_lock_exclusively();
 }
 
 /*
