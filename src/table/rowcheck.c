@@ -948,6 +948,7 @@ inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 	char		payload[sizeof(uint32) + sizeof(trace->old)];
 	Size		len = trace->nold * sizeof(OldLocker);
 
+	Assert(TransactionIdIsValid(GetCurrentTransactionIdIfAny()));
 	inplace_forget_own_lock();
 	memcpy(payload, &locker, sizeof(uint32));
 	memcpy(payload + sizeof(uint32), trace->old, len);

@@ -130,6 +130,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 				pfree(old);
 				return false;
 			}
+			(void) GetCurrentTransactionId();	/* stands in the record */
 			undo_len = inplace_build_lock_undo(undo, rel, blk, off, &rec->old,
 											   locker, &trace);
 			UndoPrepareRestore(rel, undo_len, inplace_undo_newest(&oldrc), &ui);
