@@ -291,6 +291,7 @@ create_mirror(Oid am, Form_pg_opclass original)
 	FormData_pg_opclass form = *original;
 	ObjectAddress mirror;
 	ObjectAddress extension;
+	ObjectAddress method;
 
 	form.opcmethod = am;
 	form.opcowner = BOOTSTRAP_SUPERUSERID;
@@ -300,6 +301,9 @@ create_mirror(Oid am, Form_pg_opclass original)
 	ObjectAddressSet(extension, ExtensionRelationId,
 					 get_extension_oid("inplace", false));
 	recordDependencyOn(&mirror, &extension, DEPENDENCY_EXTENSION);
+	/* so that indexes keep the access method, as those of any other do */
+	ObjectAddressSet(method, AccessMethodRelationId, am);
+	recordDependencyOn(&mirror, &method, DEPENDENCY_AUTO);
 	return form.oid;
 }
 
