@@ -17,8 +17,11 @@
  * before the row is changed and with no page locked.  What the old key was is not
  * computed, but looked up: the entry with the new one is there already, or it is
  * another key.  So a function that is not what it was (replaced, or not immutable
- * after all) makes an entry where it would make one on heap.  Only for a row
- * that is outside of the predicate the old version is asked whether it was, too.
+ * after all) makes an entry where it would make one on heap, and a row that it
+ * puts outside of the predicate now, but not when its entry was made, moves away
+ * from that.  If the old version was outside is asked of the predicate only where that is
+ * the server's own code; else, if the key is nothing but columns, which have not
+ * changed, the index tells.
  *
  * In a btree, only the server's own functions are run once more: nobody will
  * notice.
@@ -86,6 +89,27 @@ old_satisfies(Relation table, ExprState *predicate, EState *estate,
 }
 
 /*
+ * The version in the slot has no key.  Has the row no entry either, which would be that
+ * of "old", the newest version there is?
+ */
+static bool
+has_no_entry(Relation table, Relation index, IndexInfo *info, EState *estate,
+			 ExprState *predicate, InplaceTupleHeader old, Size len,
+			 TupleTableSlot *slot, ItemPointer tid)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	if (inplace_index_key(index)->predicate_known)
+		return !old_satisfies(table, predicate, estate, old, len, tid);
+	/* outside of the predicate an expression may fail */
+	if (info->ii_Expressions != NIL)
+		return false;
+	FormIndexDatum(info, slot, estate, values, isnull);
+	return inplace_entry_exists(table, index, values, isnull, tid) == ENTRY_NONE;
+}
+
+/*
  * Is the key of the version in the slot that of the row's entry, or has neither
  * it nor the version "old", the newest there is, a key?
  */
@@ -109,7 +133,8 @@ users_key_is_kept(Relation table, Relation index, InplaceTupleHeader old,
 			ENTRY_IDENTICAL;
 	}
 	else
-		result = !old_satisfies(table, predicate, estate, old, len, tid);
+		result = has_no_entry(table, index, info, estate, predicate, old, len,
+							  slot, tid);
 	MemoryContextSwitchTo(cxt);
 	FreeExecutorState(estate);
 	return result;

@@ -260,21 +260,19 @@ written(Relation index, AttrNumber attnum)
 }
 
 static bool
-key_is_readable(Relation index)
+written_is_readable(Relation index, AttrNumber attnum)
 {
 	bool		(*of_user) (Oid, void *) = function_of_user;
 
-	return !has_foreign_code(written(index, Anum_pg_index_indexprs), &of_user) &&
-		!has_foreign_code(written(index, Anum_pg_index_indpred), &of_user);
+	return !has_foreign_code(written(index, attnum), &of_user);
 }
 
 static bool
-key_is_known(List *exprs, List *predicate)
+is_known(List *nodes)
 {
 	bool		(*not_builtin) (Oid, void *) = function_not_builtin;
 
-	return !has_foreign_code((Node *) exprs, &not_builtin) &&
-		!has_foreign_code((Node *) predicate, &not_builtin);
+	return !has_foreign_code((Node *) nodes, &not_builtin);
 }
 
 /* does the operator class promise that equal keys are identical? */
@@ -396,6 +394,7 @@ learn_index(IndexKey *key, Relation index)
 	MemoryContext old;
 	List	   *exprs;
 	List	   *predicate;
+	bool		predicate_readable;
 
 	if (key->cxt == NULL)
 		key->cxt = AllocSetContextCreate(TopMemoryContext, "inplace index key",
@@ -427,8 +426,11 @@ learn_index(IndexKey *key, Relation index)
 
 		exprs = RelationGetIndexExpressions(index);
 		predicate = RelationGetIndexPredicate(index);
-		key->readable = key_is_readable(index);
-		key->known = key->readable && key_is_known(exprs, predicate);
+		predicate_readable = written_is_readable(index, Anum_pg_index_indpred);
+		key->readable = predicate_readable &&
+			written_is_readable(index, Anum_pg_index_indexprs);
+		key->predicate_known = predicate_readable && is_known(predicate);
+		key->known = key->readable && key->predicate_known && is_known(exprs);
 		if (key->readable)
 		{
 			set_columns(key, index, exprs, predicate);

@@ -23,6 +23,7 @@ typedef struct IndexKey
 	bool		learned;		/* ... and is as it was until then */
 	bool		readable;		/* the key of a version can be computed, */
 	bool		known;			/* ... with pages locked as well */
+	bool		predicate_known;	/* ... what the predicate says, at least */
 	bool		exact;			/* equal keys are identical */
 	bool		comparable;		/* its comparisons may run with a page locked */
 
