@@ -252,5 +252,13 @@ SELECT to_regclass('h_bt'), to_regclass('h_i');
 ROLLBACK;
 TABLE differences;
 
+-- the access method stays under its indexes, whatever a superuser does to the extension
+BEGIN;
+ALTER EXTENSION inplace DROP ACCESS METHOD inplace_btree;
+\set VERBOSITY terse
+DROP ACCESS METHOD inplace_btree;
+\set VERBOSITY default
+ROLLBACK;
+
 DROP EXTENSION citext CASCADE;
 DROP SCHEMA oc CASCADE;
