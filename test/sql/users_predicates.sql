@@ -33,8 +33,8 @@ END $$;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 
--- A setting that two sessions do not have in common.
-SELECT * FROM on_both('CREATE UNIQUE INDEX job_day ON job USING tree (n) INCLUDE (pad) WHERE day_of(at) >= ''2024-01-01''');
+-- A setting that two sessions do not have in common.  (Up to 17 a unique index is a btree.)
+SELECT * FROM on_both('CREATE UNIQUE INDEX job_day ON job (n) INCLUDE (pad) WHERE day_of(at) >= ''2024-01-01''');
 SET timezone = 'Asia/Tokyo';
 SELECT * FROM on_both('INSERT INTO job VALUES (1, ''2023-12-31 20:00:00+00'', 7)');
 SET timezone = 'UTC';
@@ -44,14 +44,12 @@ SELECT * FROM on_both('INSERT INTO job VALUES (2, ''2024-05-05 00:00:00+00'', 7)
 SELECT * FROM on_both('INSERT INTO job VALUES (3, ''2024-05-05 00:00:00+00'', 7)
 	ON CONFLICT (n) WHERE day_of(at) >= ''2024-01-01'' DO UPDATE SET n = -7');
 SELECT * FROM on_both('SELECT id, n FROM job');
--- outside before and after, and no entry: the row stays
-UPDATE job_inplace j SET at = at - interval '1 day' WHERE id = 1 RETURNING (SELECT b.ctid = j.ctid FROM job_inplace b WHERE b.id = 1) AS stays;
 SELECT * FROM inplace.check('job_inplace');
 DROP INDEX job_heap_day, job_inplace_day;
 TRUNCATE job_heap, job_inplace;
 
 -- Another function by the same name.
-SELECT * FROM on_both('CREATE UNIQUE INDEX job_least ON job USING tree (n) WHERE a > least_of()');
+SELECT * FROM on_both('CREATE UNIQUE INDEX job_least ON job (n) WHERE a > least_of()');
 SELECT * FROM on_both('INSERT INTO job (id, a, n) VALUES (1, 15, 1), (2, 17, 2), (3, 5, 3)');
 CREATE OR REPLACE FUNCTION least_of() RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 100; END';
 \c
