@@ -23,12 +23,21 @@ SELECT * FROM bare ORDER BY id, v;
 SELECT * FROM inplace.check('bare');
 
 -- rolled back: the next scan brings the rows back on their page
+-- (unless the undo worker, which comes by twice a second, is there first: then once more)
 VACUUM FREEZE bare;
-BEGIN;
-DELETE FROM bare;
-SELECT count(*) FROM bare;
-ROLLBACK;
-SELECT bool_and('DELETED' = ANY (flags)) FROM bare_items;
+DO $$
+DECLARE
+	marked bool;
+BEGIN
+	FOR i IN 1 .. 100 LOOP
+		DELETE FROM bare;
+		ASSERT NOT EXISTS (SELECT FROM bare);
+		ROLLBACK;
+		SELECT bool_and('DELETED' = ANY (flags)) INTO marked FROM bare_items;
+		EXIT WHEN marked;
+	END LOOP;
+	RAISE INFO 'marked: %', marked;
+END $$;
 SELECT * FROM inplace.check('bare');
 SELECT sum(id), sum(v) FROM bare;
 SELECT DISTINCT flags FROM bare_items ORDER BY 1;
