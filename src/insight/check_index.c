@@ -439,6 +439,35 @@ CheckAddSuspect(CheckState *state, BlockNumber block, OffsetNumber off)
 	state->any_suspects = true;
 }
 
+/*
+ * Can the index be scanned as a whole, without a condition and without an order?
+ * amoptionalkey says that there need be no condition, but nothing says that there
+ * need be no order: pgvector's methods want one.  So the methods that are scanned
+ * are those of which it is known.
+ */
+static bool
+method_is_scannable(Relation index, bool has_keys)
+{
+	Oid			relam = index->rd_rel->relam;
+
+	return has_keys || relam == GIST_AM_OID || relam == SPGIST_AM_OID;
+}
+
+/*
+ * Say that the entries of an index are not looked at.  That GIN, hash and BRIN
+ * indexes are passed over is documented; of a method that is not the server's people
+ * cannot know.
+ */
+static void
+tell_passed_over(Relation index)
+{
+	ereport(index->rd_rel->relam < FirstNormalObjectId ? DEBUG1 : NOTICE,
+			(errmsg("entries of index \"%s\" were not checked",
+					RelationGetRelationName(index)),
+			 errdetail("It is not known whether access method \"%s\" can scan an index as a whole.",
+					   get_am_name(index->rd_rel->relam))));
+}
+
 void
 CheckOpenIndexes(CheckState *state)
 {
@@ -463,10 +492,11 @@ CheckOpenIndexes(CheckState *state)
 		ic = &state->indexes[state->nindexes++];
 		ic->rel = index;
 		ic->info = BuildIndexInfo(index);
-		ic->scannable = index->rd_indam->amgettuple != NULL &&
-			index->rd_indam->amoptionalkey;
 		ic->has_keys = index->rd_rel->relam == BTREE_AM_OID ||
 			(OidIsValid(our_btree) && index->rd_rel->relam == our_btree);
+		ic->scannable = method_is_scannable(index, ic->has_keys);
+		if (!ic->scannable)
+			tell_passed_over(index);
 
 		/*
 		 * An index that was built past broken chains need not have what an
