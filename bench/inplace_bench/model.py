@@ -82,6 +82,7 @@ class Workload:
     max_rounds: int | None = None
     setup_weight = 1.0                  # guess of the set-up's time, see plan.py
     private_only = False
+    program: str | None = None          # that has to be installed, or it is left out
 
     def seconds(self, p: Params) -> int:
         # Not in the test, which makes fewer rows and has no time.

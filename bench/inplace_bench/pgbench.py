@@ -19,6 +19,7 @@ class Run:
     tps: float = 0.0
     transactions: int = 0
     latency: dict[str, float] = field(default_factory=dict)   # ms
+    by_client: list[int] = field(default_factory=list)        # logged transactions
     series: list[tuple[float, float]] = field(default_factory=list)
 
 
@@ -31,9 +32,10 @@ def percentiles(values: list[int]) -> dict[str, float]:
             for p in PERCENTILES}
 
 
-def read_logs(prefix: str) -> list[int]:
-    """Microseconds of the transactions in pgbench's log files."""
+def read_logs(prefix: str) -> tuple[list[int], list[int]]:
+    """Microseconds of the transactions in pgbench's log files, and how many each client has there."""
     got = []
+    clients: dict[str, int] = {}
     for path in glob.glob(glob.escape(prefix) + ".*"):
         with open(path, encoding="ascii") as f:
             for line in f:
@@ -41,20 +43,21 @@ def read_logs(prefix: str) -> list[int]:
                 # "failed" or "skipped" instead of the time
                 if len(parts) >= 3 and parts[2].isdigit():
                     got.append(int(parts[2]))
-    return got
+                    clients[parts[0]] = clients.get(parts[0], 0) + 1
+    return got, list(clients.values())
 
 
 def load(db: Database, seconds: int, clients: int, *options: str, script: str | None = None,
-         variables: dict[str, int] | None = None, transactions: int | None = None) -> Run:
+         variables: dict[str, int] | None = None, transactions: int | None = None, log_all: bool = False) -> Run:
     """Runs pgbench for some seconds, or that many transactions: a built-in script told by
-    options, or our own."""
+    options, or our own.  With log_all the log has every transaction, however long the run is."""
     with tempfile.TemporaryDirectory(prefix="inplace-bench-") as tmp:
         args = ["-n", "-M", "prepared", "-c", str(clients),
                 "-j", str(max(1, min(clients, os.cpu_count() or 1))),
                 *(["-T", str(seconds)] if transactions is None else ["-t", str(transactions // clients)]), "-P", "1",
                 "--log", "--log-prefix", f"{tmp}/log"]
         # In a long run a tenth of the transactions is plenty for percentiles.
-        if seconds >= 5:
+        if seconds >= 5 and not log_all:
             args += ["--sampling-rate", "0.1"]
         if script is not None:
             with open(f"{tmp}/script.sql", "w", encoding="utf-8") as f:
@@ -73,7 +76,10 @@ def load(db: Database, seconds: int, clients: int, *options: str, script: str | 
             if child.poll() is None:
                 child.terminate()
                 child.wait()
-        run.latency = percentiles(read_logs(f"{tmp}/log"))
+        times, run.by_client = read_logs(f"{tmp}/log")
+        run.latency = percentiles(times)
+        # A client without any has no line.
+        run.by_client += [0] * (clients - len(run.by_client))
     return run
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from typing import Any, Iterator
 
@@ -50,6 +51,9 @@ def run_all(server: Server, workloads: list[Workload], against: str, p: Params,
     for w in workloads:
         if w.private_only and not server.private:
             say(f"{w.name}: left out, it changes settings of the server")
+            continue
+        if w.program and shutil.which(w.program) is None:
+            say(f"{w.name}: left out, {w.program} is not installed")
             continue
         w.begin(server)
         try:
