@@ -168,10 +168,9 @@ CheckRowUnchanged(CheckState *state, BlockNumber block, OffsetNumber off,
 			InplaceTupleHeaderData now;
 
 			memcpy(&now, PageGetItem(page, lp), SizeOfInplaceTupleHeader);
-			same = now.t_xid == seen->t_xid &&
-				memcmp(now.t_undo, seen->t_undo, sizeof(now.t_undo)) == 0 &&
+			same = HdrSameVersion(&now, seen) &&
 				((now.t_infomask ^ seen->t_infomask) & ~but_for) == 0 &&
-				now.t_tag == seen->t_tag;
+				HdrSameUndo(&now, seen);
 		}
 	}
 	UnlockReleaseBuffer(buffer);

@@ -330,9 +330,8 @@ CheckRowInIndexes(CheckState *state, BlockNumber block, OffsetNumber off,
 				  InplaceTupleHeader tuple, Size len,
 				  const InplaceTupleHeaderData *page_hdr)
 {
-	/* versions of one transaction have different tags */
 	bool		payload_counts = !(page_hdr->t_infomask & IP_STALE) &&
-		tuple->t_xid == page_hdr->t_xid && tuple->t_tag == page_hdr->t_tag;
+		HdrSameVersion(tuple, page_hdr);
 	ItemPointerData tid;
 	StringInfoData buf;
 	int			i;

@@ -52,7 +52,7 @@ compare(const InsightLink *link, const InsightWalk *walk,
 						InsightUndoText(link->ptr), walk->version,
 						link->newer_xid, newer_xid);
 	if (((a->t_infomask ^ b->t_infomask) & ~IGNORED_FLAGS) != 0 ||
-		a->t_natts != b->t_natts || a->t_tag != b->t_tag)
+		a->t_natts != b->t_natts || !HdrSameVersion(a, b))
 		return psprintf("link %s has another header than version %d",
 						InsightUndoText(link->ptr), walk->version);
 	if (link->len != walk->len ||
@@ -76,8 +76,7 @@ meet_version(InsightLink **links, const InsightWalk *walk,
 		const char *problem;
 
 		if (link->row.hdr.t_xid != walk->tuple->t_xid ||
-			memcmp(link->row.hdr.t_undo, walk->tuple->t_undo,
-				   sizeof(walk->tuple->t_undo)) != 0)
+			!HdrSameUndo(&link->row.hdr, walk->tuple))
 		{
 			prev = &link->next;
 			continue;
@@ -175,7 +174,7 @@ InsightCheckLinks(InsightLink **links, const InsightWalk *walk,
 			*links = link;
 		}
 		hdr = rec->old;
-		ptr = HdrGetUndo(&hdr);
+		ptr = HdrUndoPtr(&hdr);
 	}
 	pfree(rec);
 	return problem;

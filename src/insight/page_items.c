@@ -102,33 +102,33 @@ show_tuple(const char *item, Size itemlen, Datum *values, bool *nulls)
 	values[COL_XID] = TransactionIdGetDatum(hdr.t_xid);
 	values[COL_FLAGS] = flags_array(&hdr);
 	values[COL_NATTS] = Int32GetDatum(HdrNatts(&hdr));
-	values[COL_TAG] = Int32GetDatum(hdr.t_tag);
+	values[COL_TAG] = Int32GetDatum(TagNumber(hdr.t_tag));
 	nulls[COL_XID] = nulls[COL_FLAGS] = false;
 	nulls[COL_NATTS] = nulls[COL_TAG] = false;
 
 	/* what t_undo means */
-	if (hdr.t_infomask & IP_LOCK_DIRECT)
+	if (HdrHasDirectLocker(&hdr))
 	{
 		int			col = (hdr.t_infomask & IP_LOCK_MULTI) ? COL_MULTI : COL_LOCKER;
 
-		values[col] = TransactionIdGetDatum(HdrGetUndo32(&hdr));
+		values[col] = TransactionIdGetDatum(HdrDirectLocker(&hdr));
 		nulls[col] = false;
 	}
-	else if ((hdr.t_infomask & IP_SPECULATIVE) || HdrIsSwept(&hdr))
-		 /* a token, or an xid for VACUUM: of no use to anybody else */ ;
-	else if (hdr.t_infomask & IP_FRESH)
+	else if (HdrHasCid(&hdr))
 	{
-		values[COL_CID] = CommandIdGetDatum(HdrGetUndo32(&hdr));
+		values[COL_CID] = CommandIdGetDatum(HdrFreshCid(&hdr));
 		nulls[COL_CID] = false;
 	}
+	else if (!HdrHasUndo(&hdr))
+		 /* a token, or an xid for VACUUM: of no use to anybody else */ ;
 	else if (HdrIsBareDelete(&hdr))
 	{
-		values[COL_CID] = CommandIdGetDatum(BarePtrCid(HdrGetUndo(&hdr)));
+		values[COL_CID] = CommandIdGetDatum(BarePtrCid(HdrUndoPtr(&hdr)));
 		nulls[COL_CID] = false;
 	}
-	else if (UndoPtrIsValid(HdrGetUndo(&hdr)))
+	else if (UndoPtrIsValid(HdrUndoPtr(&hdr)))
 	{
-		values[COL_UNDO] = CStringGetTextDatum(InsightUndoText(HdrGetUndo(&hdr)));
+		values[COL_UNDO] = CStringGetTextDatum(InsightUndoText(HdrUndoPtr(&hdr)));
 		nulls[COL_UNDO] = false;
 	}
 

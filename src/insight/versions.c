@@ -228,7 +228,7 @@ show_lock(VersionsState *state, const InsightWalk *walk)
 		memset(nulls, true, sizeof(nulls));
 		values[COL_VERSION] = Int32GetDatum(walk->version);
 		values[COL_XID] = TransactionIdGetDatum(members[i].xid);
-		values[COL_TAG] = Int32GetDatum(walk->tuple->t_tag);
+		values[COL_TAG] = Int32GetDatum(TagNumber(walk->tuple->t_tag));
 		nulls[COL_VERSION] = nulls[COL_XID] = nulls[COL_TAG] = false;
 		set_text(values, nulls, COL_OPERATION, "lock");
 		set_text(values, nulls, COL_STATUS,
@@ -281,7 +281,7 @@ show_version(VersionsState *state, InsightWalk *walk, bool *found_visible)
 
 	values[COL_VERSION] = Int32GetDatum(walk->version);
 	values[COL_XID] = TransactionIdGetDatum(tuple->t_xid);
-	values[COL_TAG] = Int32GetDatum(tuple->t_tag);
+	values[COL_TAG] = Int32GetDatum(TagNumber(tuple->t_tag));
 	values[COL_VISIBLE] = BoolGetDatum(visible);
 	nulls[COL_VERSION] = nulls[COL_XID] = false;
 	nulls[COL_TAG] = nulls[COL_VISIBLE] = false;
@@ -293,7 +293,7 @@ show_version(VersionsState *state, InsightWalk *walk, bool *found_visible)
 	set_text(values, nulls, COL_OPERATION,
 			 deleted ? ((tuple->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) ?
 						"move" : "delete") :
-			 tuple->t_tag == 0 ? "insert" : "update");
+			 TagIsFirst(tuple->t_tag) ? "insert" : "update");
 	set_text(values, nulls, COL_STATUS, status_name(walk->status));
 	if (UndoPtrIsValid(walk->undo) && !UndoPtrIsBare(walk->undo))
 		set_text(values, nulls, COL_UNDO, InsightUndoText(walk->undo));

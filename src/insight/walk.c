@@ -146,6 +146,10 @@ check_flags(const InplaceTupleHeaderData *h)
 		return "has a lock mode but no lock";
 	if ((m & IP_FRESH) && (m & IP_DELETED))
 		return "fresh, yet deleted";
+	if ((m & IP_FRESH) && HdrIsLocked(h))
+		return "fresh, yet locked";
+	if ((m & IP_SPECULATIVE) && !(m & IP_FRESH))
+		return "speculative, but not fresh";
 	if (h->t_natts & ~(IP_NATTS_MASK | IP_HASNULL | IP_HASEXTERNAL |
 					   IP_ALIGNED | IP_HASTRIMMED | IP_UNCHANGED))
 		return "unknown flag in the attribute count";
@@ -174,8 +178,8 @@ InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup, Size itemlen,
 						natts, desc->natts);
 	if (HdrSize(tup) > itemlen)
 		return "null bitmap runs over the item's end";
-	if (tup->t_tag > INPLACE_MAX_TAG)
-		return psprintf("version tag %d is out of range", tup->t_tag);
+	if (!TagIsValid(tup->t_tag))
+		return psprintf("version tag %d is out of range", TagNumber(tup->t_tag));
 	problem = check_flags(tup);
 	if (problem)
 		return psprintf("row is %s", problem);
@@ -314,10 +318,10 @@ walk_resolve(InsightWalk *walk)
 		walk->lock_mode = HdrLockMode(tup);
 	}
 
-	if (tup->t_infomask & IP_LOCK_DIRECT)
+	if (HdrHasDirectLocker(tup))
 	{
 		walk->lock_known = true;
-		walk->locker = HdrGetUndo32(tup);
+		walk->locker = HdrDirectLocker(tup);
 		return;
 	}
 
@@ -326,7 +330,7 @@ walk_resolve(InsightWalk *walk)
 		UndoRecord *rec = &walk->lockrec;
 		uint32		locker;
 
-		walk->lock_undo = HdrGetUndo(tup);
+		walk->lock_undo = HdrUndoPtr(tup);
 		if (!UndoPtrIsValid(walk->lock_undo) ||
 			!UndoFetch(walk->rel, walk->lock_undo, walk->block, walk->off,
 					   tup, true, rec) ||
@@ -341,7 +345,7 @@ walk_resolve(InsightWalk *walk)
 		if (rec->payload_len < sizeof(locker) ||
 			HdrIsLocked(&rec->old) ||
 			!same_layout(&rec->old, tup) ||
-			rec->old.t_tag != tup->t_tag)
+			!HdrSameVersion(&rec->old, tup))
 		{
 			walk->undo_state = INSIGHT_UNDO_BAD;
 			walk->problem = psprintf("undo record %s of a row lock does not match the row",
@@ -353,21 +357,19 @@ walk_resolve(InsightWalk *walk)
 		walk->lock_known = true;
 
 		/* the header without its lock; hints may have come since */
-		memcpy(tup->t_undo, rec->old.t_undo, sizeof(tup->t_undo));
+		HdrCopyUndo(tup, &rec->old);
 		tup->t_infomask = (tup->t_infomask & ~(IP_LOCK_BITS | IP_FRESH)) |
 			(rec->old.t_infomask & (IP_FRESH | IP_FROZEN));
 	}
 
-	if (tup->t_infomask & IP_FRESH)
+	if (!HdrHasUndo(tup))
 	{
-		walk->cid_known = !HdrIsSwept(tup);
-		walk->cid = HdrGetUndo32(tup);
+		walk->cid = HdrIsSpeculative(tup) ? HdrSpecCid(tup) : HdrInsertCid(tup);
+		walk->cid_known = walk->cid != InvalidCommandId;
 		return;
 	}
-	if (!HdrHasUndo(tup))
-		return;
 
-	walk->undo = HdrGetUndo(tup);
+	walk->undo = HdrUndoPtr(tup);
 	if (seen_by_all)
 		walk->undo_state = INSIGHT_UNDO_UNNEEDED;
 	else if (!UndoPtrIsValid(walk->undo))

@@ -83,7 +83,7 @@ typedef struct CopyVersion
 {
 	InplaceTupleHeader tuple;	/* reformed, with the header it came with */
 	Size		len;
-	uint8		tag;			/* as it was */
+	CommandId	cid;			/* of the insert, if it is the oldest */
 	UndoReplaced replaced;		/* who replaced it, if a newer one is copied */
 } CopyVersion;
 
@@ -175,8 +175,8 @@ set_fresh(CopyState *cs, InplaceTupleHeader tup, TransactionId xid,
 {
 	tup->t_xid = xid;
 	tup->t_infomask = IP_FRESH;
-	tup->t_tag = 0;
-	HdrSetUndo32(tup, cid);
+	tup->t_tag = FirstVersionTag;
+	HdrSetFreshCid(tup, cid);
 
 	/* aborted versions have been restored, what is not ours has committed */
 	if (frozen || TransactionIdPrecedes(xid, cs->freeze_limit))
@@ -189,7 +189,7 @@ set_fresh(CopyState *cs, InplaceTupleHeader tup, TransactionId xid,
 static inline CommandId
 fresh_cid(InplaceTupleHeader tup)
 {
-	return (tup->t_infomask & IP_FRESH) ? HdrGetUndo32(tup) : FirstCommandId;
+	return HdrHasCid(tup) ? HdrFreshCid(tup) : FirstCommandId;
 }
 
 /*
@@ -236,7 +236,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	bool		any_aligned = false;
 	ItemPointerData old_tid;
 	ItemPointerData tid;
-	uint8		tag = 0;
+	VersionTag	tag;
 	uint16		stale;
 	UndoReplaced replaced = {InvalidTransactionId, InvalidCommandId};
 	int			i;
@@ -258,7 +258,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		}
 		v[n].tuple = reform(cs, blk, off, cs->walk->tuple, cs->walk->len,
 							&v[n].len);
-		v[n].tag = cs->walk->tuple->t_tag;
+		v[n].cid = fresh_cid(cs->walk->tuple);
 		v[n].replaced = replaced;
 		maxlen = Max(maxlen, v[n].len);
 		any_aligned |= (v[n].tuple->t_natts & IP_ALIGNED) != 0;
@@ -268,13 +268,9 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		{
 			InplaceTupleHeaderData *last = cs->walk->tuple;
 
-			/* for the command id, that may have been below a lock */
-			if (last->t_xid == v[n].tuple->t_xid &&
-				(last->t_infomask & IP_FRESH))
-			{
-				memcpy(v[n].tuple->t_undo, last->t_undo, 6);
-				v[n].tuple->t_infomask |= IP_FRESH;
-			}
+			/* the command id may have been below a lock */
+			if (HdrSameVersion(last, v[n].tuple))
+				v[n].cid = fresh_cid(last);
 			n++;
 			break;
 		}
@@ -305,7 +301,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		return;
 	}
 
-	set_fresh(cs, v[i].tuple, v[i].tuple->t_xid, fresh_cid(v[i].tuple),
+	set_fresh(cs, v[i].tuple, v[i].tuple->t_xid, v[i].cid,
 			  (v[i].tuple->t_infomask & IP_FROZEN) != 0);
 	v[i].tuple->t_infomask |= stale;
 
@@ -327,19 +323,21 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	TidSet(&old_tid, blk, off);
 	inplace_cluster_note_row(cs->links, &old_tid, &tid);
 
+	tag = TagBeforeAll((v[0].tuple->t_infomask & IP_DELETED) ? n - 2 : n - 1);
 	for (i = n - 2; i >= 0; i--)
 	{
 		InplaceTupleHeader newer = v[i].tuple;
 
 		CHECK_FOR_INTERRUPTS();
 
-		if (v[i].tag != v[i + 1].tag)
+		/* (a delete is no version of its own) */
+		if (!(newer->t_infomask & IP_DELETED))
 			tag = NextTag(tag);
 		newer->t_tag = tag;
 		newer->t_infomask &= (IP_DELETED | IP_MOVED_PARTITION |
 							  IP_KEYS_UPDATED | IP_COMMITTED);
 		newer->t_infomask |= stale;
-		HdrSetUndo(newer, InvalidUndoPtr);
+		HdrSetUndoPtr(newer, InvalidUndoPtr);
 
 		/* where it moved to is in the undo of the old table's row */
 		if (i > 0 || !inplace_cluster_delete_moved(cs->links, cs->new, tup,

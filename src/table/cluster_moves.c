@@ -184,7 +184,7 @@ push_move(Relation new, ItemPointer tid, const InplaceTupleHeaderData *hdr,
 	deleted->t_xid = hdr->t_xid;
 	deleted->t_infomask = hdr->t_infomask | (to ? IP_MOVED : 0);
 	deleted->t_tag = hdr->t_tag;
-	HdrSetUndo(deleted, InvalidUndoPtr);
+	HdrSetUndoPtr(deleted, InvalidUndoPtr);
 	inplace_push_version_raw(new, tid, deleted, len, to, NULL);
 	pfree(deleted);
 }

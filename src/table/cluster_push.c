@@ -100,7 +100,7 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 	if (squeezed)
 		((UndoRecordHeader *) undo)->ur_flags |= UR_SQUEEZED;
 	UndoPrepare(rel, undo_len, newer->t_xid, &ui);
-	HdrSetUndo(newer, ui.ptr);
+	HdrSetUndoPtr(newer, ui.ptr);
 
 	START_CRIT_SECTION();
 	if (!inplace_page_replace(page, off, newer, len, true))

@@ -60,24 +60,6 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 	}
 }
 
-/* heap's crosscheck: the row must be visible to that snapshot as well */
-bool
-inplace_crosscheck(Relation rel, Buffer buffer, OffsetNumber off,
-				   Snapshot crosscheck)
-{
-	RowVersion *version;
-	bool		ok;
-	InplaceTupleHeader tup = PageGetTupleAt(BufferGetPage(buffer), off);
-
-	version = RowVersionAlloc();
-	ok = inplace_fetch_version(rel, buffer, true, BufferGetPage(buffer),
-							   BufferGetBlockNumber(buffer), off, crosscheck,
-							   version) &&
-		version->info.tag == tup->t_tag;
-	pfree(version);
-	return ok;
-}
-
 /*
  * What undo is needed to keep lockers that are alive across a change of the
  * row: an UNDO_LOCK record at ptr over header hdr (which gets its lock bits).
@@ -256,7 +238,7 @@ delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 	change_len = undo_len;
 	UndoPrepare(rel, undo_len + (rc->locked ? UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(rc), &ui);
-	HdrSetUndo(&hdr, ui.ptr);
+	HdrSetUndoPtr(&hdr, ui.ptr);
 	if (rc->locked)
 		undo_len += inplace_keep_lockers(rel, blk, off, rc, &hdr,
 										 ui.ptr + undo_len, undo + undo_len);
@@ -317,14 +299,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot delete tuples during a parallel operation")));
 
-	TidClean(&target.tid, tid);
-	target.tag = TidTag(tid);
-	target.xmin = InvalidTransactionId;
-	target.newest = false;
-	target.queued = false;
-	target.queued_old = false;
-	target.gone = false;
-	target.snapshot = snapshot;
+	inplace_target_init(&target, tid, snapshot);
 	blk = ItemPointerGetBlockNumber(&target.tid);
 	off = ItemPointerGetOffsetNumber(&target.tid);
 	tmfd->traversed = false;
@@ -347,7 +322,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		result = inplace_row_check(rel, buffer, &target, cid, LockTupleExclusive,
 								   &rc, tmfd);
 		if (result == TM_Ok && crosscheck != InvalidSnapshot &&
-			!inplace_crosscheck(rel, buffer, off, crosscheck))
+			!inplace_newest_visible(rel, buffer, off, crosscheck))
 		{
 			tmfd->ctid = target.tid;
 			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;

@@ -59,11 +59,10 @@ int
 inplace_settle_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 					   Snapshot snapshot)
 {
-	if ((tup->t_infomask & (IP_FRESH | IP_LOCK_BITS | IP_DELETED)) == IP_FRESH &&
-		TransactionIdIsCurrentTransactionId(tup->t_xid))
-		return HdrGetUndo32(tup) < snapshot->curcid ? 1 : 0;
+	if (HdrHasCid(tup) && TransactionIdIsCurrentTransactionId(tup->t_xid))
+		return HdrFreshCid(tup) < snapshot->curcid ? 1 : 0;
 
-	if ((tup->t_infomask & IP_SPECULATIVE) ||
+	if (HdrIsSpeculative(tup) ||
 		XidInMVCCSnapshot(tup->t_xid, snapshot))
 		return -1;
 
@@ -144,7 +143,7 @@ walk_back(ChainWalk *walk, TransactionId horizon, TransactionId needed_from)
 			TransactionIdPrecedes(tup->t_xid, horizon))
 			return false;
 
-		ptr = HdrGetUndo(tup);
+		ptr = HdrUndoPtr(tup);
 		if (!UndoPtrIsValid(ptr) ||
 			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
 			return false;
@@ -229,7 +228,7 @@ normal_item(Relation rel, Page page, BlockNumber blk, OffsetNumber off)
 }
 
 static inline void
-lock_predicate(Relation rel, BlockNumber blk, OffsetNumber off, uint8 tag,
+lock_predicate(Relation rel, BlockNumber blk, OffsetNumber off, VersionTag tag,
 			   Snapshot snapshot, TransactionId xmin)
 {
 	ItemPointerData tid;
@@ -596,7 +595,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 /*
  * The version that SnapshotAny is meant to fetch; see trap 1 of the design.
  *
- * A tagged TID names its version.  A clean one either comes from a scan under
+ * A tagged TID names its version, one of our own transaction's.  A clean one either comes from a scan under
  * the active snapshot (a row mark, the old row of MERGE or UPDATE, WHERE CURRENT
  * OF) and means what that snapshot sees, or it is that of a row just
  * inserted in a trigger event and means the row's first version.  Outside of
@@ -605,18 +604,13 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
  */
 static bool
 fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
-			OffsetNumber off, int tag, RowVersion *version,
-			TupleTableSlot *slot)
+			OffsetNumber off, const ItemPointerData *tid,
+			RowVersion *version, TupleTableSlot *slot)
 {
-	bool		exact_first = true;
-	bool		clean = (tag == 0);
+	bool		clean = !TidHasTag(tid);
+	VersionTag	tag = clean ? FirstVersionTag : TidTag(tid);
+	bool		exact_first = !clean || inplace_executor_depth == 0;
 	int			i;
-
-	if (clean)
-	{
-		tag = INPLACE_TAG_FIRST;
-		exact_first = (inplace_executor_depth == 0);
-	}
 
 	/*
 	 * INSERT ... ON CONFLICT DO NOTHING under REPEATABLE READ wants to know
@@ -634,7 +628,7 @@ fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 	{
 		if ((i == 0) == exact_first)
 		{
-			if (inplace_fetch_tagged(rel, buffer, page, blk, off, tag, version))
+			if (inplace_fetch_ours(rel, buffer, page, blk, off, tag, version))
 				return true;
 		}
 		else if (ActiveSnapshotSet() &&
@@ -662,13 +656,20 @@ is_trigger_slot(Relation rel, TupleTableSlot *slot)
 		inplace_result_slot(slot) == RESULT_SLOT_TRIGGER_OLD;
 }
 
+/* does the TID mean this version, which our own transaction has made? */
+static bool
+is_ours(const ItemPointerData *tid, VersionTag tag, TransactionId xmin)
+{
+	return TransactionIdIsCurrentTransactionId(xmin) &&
+		SameTagInXact(tag, TidHasTag(tid) ? TidTag(tid) : FirstVersionTag);
+}
+
 static bool
 inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						  TupleTableSlot *slot)
 {
 	BlockNumber blk = ItemPointerGetBlockNumber(tid);
 	OffsetNumber off = TidOffset(tid);
-	int			tag = TidTag(tid);
 	bool		found = false;
 	bool		borrowed;
 	Buffer		buffer;
@@ -688,10 +689,9 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	{
 		found = fetch_visible(rel, buffer, page, blk, off, lp, snapshot, slot);
 
-		/* a tagged TID is not the TID of another version */
-		if (found && tag != 0 &&
-			((InplaceTupleTableSlot *) slot)->tag !=
-			(tag == INPLACE_TAG_FIRST ? 0 : tag))
+		/* a tagged TID is that of no version but one of our own */
+		if (found && TidHasTag(tid) && !is_ours(tid, ((InplaceTupleTableSlot *) slot)->tag,
+											   ((InplaceTupleTableSlot *) slot)->xmin))
 		{
 			ExecClearTuple(slot);
 			found = false;
@@ -701,7 +701,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	{
 		RowVersion *version = inplace_scratch_version();
 
-		found = fetch_meant(rel, buffer, page, blk, off, tag, version, slot);
+		found = fetch_meant(rel, buffer, page, blk, off, tid, version, slot);
 		if (found)
 		{
 			ItemPointerData vtid;
@@ -711,7 +711,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 			 * on to the index with it.
 			 */
 			TidSet(&vtid, blk, off);
-			if (version->info.tag != 0 && is_trigger_slot(rel, slot))
+			if (!TagIsFirst(version->info.tag) && is_trigger_slot(rel, slot))
 				TidSetTagged(&vtid, blk, off, version->info.tag);
 			inplace_store_tuple(slot, RelationGetRelid(rel), &vtid,
 								version->tuple, version->len, &version->info,
@@ -758,21 +758,33 @@ inplace_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
 		if (inplace_fetch_version(rel, buffer, true, page, blk, off, snapshot,
 								  version))
 		{
-			if (islot->has_sysattrs)
-				result = (version->info.tag == islot->tag &&
-						  version->info.xmin == islot->xmin);
-			else
-			{
-				int			tag = TidTag(&slot->tts_tid);
-
-				/* a clean TID of a row just stored is that of an insert */
-				result = version->info.tag == (tag == INPLACE_TAG_FIRST ? 0 : tag);
-			}
+			/* without it, the slot has what our transaction has just stored */
+			result = islot->has_sysattrs ?
+				SameVersion(version->info.tag, version->info.xmin,
+							islot->tag, islot->xmin) :
+				is_ours(&slot->tts_tid, version->info.tag, version->info.xmin);
 		}
 	}
 
 	UnlockReleaseBuffer(buffer);
 	return result;
+}
+
+/*
+ * Is the row one that was not put there by this transaction?  (Unknown if the undo
+ * of its first version has been given back: then it is not.)
+ */
+static bool
+put_by_another(Relation rel, const ItemPointerData *tid, InplaceTupleHeader tup,
+			   TransactionId mover)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	while (inplace_version_before(rel, tid, &hdr, true, &guard, &rec))
+		;
+	return TagIsFirst(hdr.t_tag) && !TransactionIdEquals(hdr.t_xid, mover);
 }
 
 /*
@@ -820,9 +832,8 @@ inplace_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
 
 		/* another row may have taken the place of the one moved there */
 		if (TransactionIdIsValid(mover) &&
-			inplace_fetch_tagged(rel, buffer, page, blk, off,
-								 INPLACE_TAG_FIRST, version) &&
-			version->info.xmin != mover)
+			put_by_another(rel, &cur, (InplaceTupleHeader) PageGetItem(page, lp),
+						   mover))
 		{
 			UnlockReleaseBuffer(buffer);
 			break;

@@ -26,7 +26,7 @@ static struct
 {
 	Oid			relid;			/* or InvalidOid */
 	ItemPointerData tid;
-	uint8		tag;
+	VersionTag	tag;
 	TransactionId xmin;
 }			found_last;
 
@@ -43,9 +43,10 @@ inplace_note_found_row(Relation rel, TupleTableSlot *slot)
 }
 
 static void
-set_version(RowTarget *target, uint8 tag, TransactionId xmin)
+set_version(RowTarget *target, VersionTag tag, TransactionId xmin)
 {
-	target->tag = (tag == 0) ? INPLACE_TAG_FIRST : tag;
+	target->kind = TARGET_FOUND;
+	target->tag = tag;
 	target->xmin = xmin;
 }
 

@@ -64,9 +64,9 @@ set_fresh_header(InplaceTupleHeader tup, TransactionId xid, CommandId cid,
 				 int options)
 {
 	tup->t_xid = xid;
-	tup->t_tag = 0;
+	tup->t_tag = FirstVersionTag;
 	tup->t_infomask = IP_FRESH;
-	HdrSetUndo32(tup, cid);
+	HdrSetFreshCid(tup, cid);
 	if (options & TABLE_INSERT_FROZEN)
 		tup->t_infomask |= IP_FROZEN | IP_COMMITTED;
 }
@@ -85,8 +85,8 @@ set_slot_after_insert(Relation rel, TupleTableSlot *slot, BlockNumber blk,
 		is->xmin = xid;
 		is->xmax = InvalidTransactionId;
 		is->cmin = cid;
-		is->cmax = 0;
-		is->tag = 0;
+		is->cmax = cid;
+		is->tag = FirstVersionTag;
 	}
 }
 
@@ -108,7 +108,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 
 	logical = !(options & TABLE_INSERT_NO_LOGICAL) &&
 		inplace_logical_prepare(&lc, rel, tup, NULL, NULL, NULL, false);
-	if (logical && (tup->t_infomask & IP_SPECULATIVE))
+	if (logical && HdrIsSpeculative(tup))
 		lc.what |= XLIP_LOGICAL_SPECULATIVE;
 
 	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
@@ -188,8 +188,7 @@ inplace_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
 	xid = GetCurrentTransactionId();
 	tup = form_new_row(rel, slot, &len, options);
 	set_fresh_header(tup, xid, cid, options);
-	tup->t_infomask |= IP_SPECULATIVE;
-	HdrSetUndo32(tup, specToken);
+	HdrSetSpeculative(tup, specToken);
 	put_row(rel, tup, len, options, bistate, &blk, &off);
 	pfree(tup);
 
@@ -221,7 +220,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 		!ItemIdIsNormal(PageGetItemId(page, off)))
 		elog(ERROR, "invalid line pointer for speculative row (%u,%u)", blk, off);
 	tup = PageGetTupleAt(page, off);
-	if (!(tup->t_infomask & IP_SPECULATIVE) || HdrGetUndo32(tup) != specToken)
+	if (!HdrIsSpeculative(tup) || HdrSpecToken(tup) != specToken)
 		elog(ERROR, "row (%u,%u) is not the speculative one", blk, off);
 
 	/* compacting finds a corrupted page, but that is too late then */
@@ -241,8 +240,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 
 		if (TTS_IS_INPLACE(slot) && ((InplaceTupleTableSlot *) slot)->has_sysattrs)
 			cid = ((InplaceTupleTableSlot *) slot)->cmin;
-		tup->t_infomask &= ~IP_SPECULATIVE;
-		HdrSetUndo32(tup, cid);
+		HdrEndSpeculation(tup, cid);
 
 		/*
 		 * No record of it: a checkpoint since the insert wants an image.  But

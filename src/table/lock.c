@@ -47,10 +47,10 @@ store_locked(Relation rel, Buffer buffer, const RowTarget *target,
 
 	InitDirtySnapshot(dirty);
 	if (below_busy)
-		snapshot = target->newest ? &dirty : target->snapshot;
-	if (below_busy && target->tag != 0)
-		found = inplace_fetch_tagged(rel, buffer, page, blk, off, target->tag,
-									 version);
+		snapshot = target->kind == TARGET_NEWEST ? &dirty : target->snapshot;
+	if (below_busy &&
+		(target->kind == TARGET_FOUND || target->kind == TARGET_OURS))
+		found = inplace_fetch_target(rel, buffer, target, version);
 	else
 		found = inplace_fetch_version(rel, buffer, true, page, blk, off,
 									  snapshot, version);
@@ -276,8 +276,7 @@ go_on_to_newest(RowLocking *rl, ItemPointerData tid)
 	rl->buffer = ReleaseAndReadBuffer(rl->buffer, rl->rel,
 									  ItemPointerGetBlockNumber(&tid));
 	rl->target.tid = tid;
-	rl->target.tag = 0;
-	rl->target.newest = true;
+	rl->target.kind = TARGET_NEWEST;
 	/* if nothing is in the way, heap has locked it by now */
 	rl->target.queued = rl->chain_free;
 	rl->target.queued_old = false;
@@ -388,13 +387,11 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	rl.follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
 	rl.find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
 	rl.tmfd = tmfd;
-	TidClean(&rl.target.tid, tid);
-	rl.target.tag = TidTag(tid);
-	rl.target.snapshot = snapshot;
+	inplace_target_init(&rl.target, tid, snapshot);
 	/* who has found it in another way means the row, whatever its version */
-	if (rl.target.tag == 0 && means_found_row(flags, slot) &&
+	if (rl.target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
 		!inplace_target_found_row(rel, tid, slot, &rl.target))
-		rl.target.newest = true;
+		rl.target.kind = TARGET_NEWEST;
 
 	xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();

@@ -61,7 +61,7 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 
-	if (target->newest)
+	if (target->kind == TARGET_NEWEST)
 		return false;
 	for (;;)
 	{

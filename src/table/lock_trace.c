@@ -182,7 +182,7 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 	int			n;
 	bool		found = false;
 
-	if (!rc->locked || target->newest || target->gone || mode == LockTupleKeyShare ||
+	if (!rc->locked || target->kind == TARGET_NEWEST || target->gone || mode == LockTupleKeyShare ||
 		(!rc->lockers.trace.before && rc->lockers.trace.nold == 0))
 		return false;
 	replacer = inplace_replacer_of(rel, &version, target);
@@ -197,7 +197,7 @@ inplace_old_version_locked(Relation rel, InplaceTupleHeader tup,
 
 		if (!TransactionIdIsValid(r) ||
 			(r != replacer &&
-			 (target->tag != 0 || target->snapshot == InvalidSnapshot ||
+			 (target->kind != TARGET_SEEN || target->snapshot == InvalidSnapshot ||
 			  target->snapshot->snapshot_type != SNAPSHOT_MVCC ||
 			  XidInMVCCSnapshot(r, target->snapshot))))
 			continue;

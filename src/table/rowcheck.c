@@ -114,6 +114,9 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 
 	lockers->base = *tup;
 	HdrForgetSweep(&lockers->base);
+	/* (after a crash it may be committed, see insert.c) */
+	if (unlikely(HdrIsSpeculative(tup)))
+		HdrEndSpeculation(&lockers->base, FirstCommandId);
 	lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED);
 	lockers->multi = (tup->t_infomask & IP_LOCK_MULTI) != 0;
 	lockers->mode = HdrLockMode(tup);
@@ -125,25 +128,25 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 	lockers->trace.before = false;
 	lockers->trace.undone = 0;
 	lockers->trace.nold = 0;
-	if (tup->t_infomask & IP_LOCK_DIRECT)
+	if (HdrHasDirectLocker(tup))
 	{
-		lockers->xid = HdrGetUndo32(tup);
-		lockers->trace.undone = tup->t_undo[4];
+		lockers->xid = HdrDirectLocker(tup);
+		lockers->trace.undone = HdrDirectUndone(tup);
 		lockers->base.t_infomask |= IP_FRESH;
-		HdrSetUndo32(&lockers->base, 0);
+		HdrSetFreshCid(&lockers->base, FirstCommandId);
 		return true;
 	}
 
-	if (inplace_is_own_lock(rel, blk, off, HdrGetUndo(tup), &lockers->xid,
+	if (inplace_is_own_lock(rel, blk, off, HdrUndoPtr(tup), &lockers->xid,
 							&lockers->trace, &lockers->base))
 	{
-		Assert(UndoFetch(rel, HdrGetUndo(tup), blk, off, tup, false, &rec) &&
+		Assert(UndoFetch(rel, HdrUndoPtr(tup), blk, off, tup, false, &rec) &&
 			   rec.hdr.ur_type == UNDO_LOCK &&
 			   memcmp(rec.payload, &lockers->xid, sizeof(uint32)) == 0 &&
 			   memcmp(&rec.old, &lockers->base, SizeOfInplaceTupleHeader) == 0);
 		found = true;
 	}
-	else if (UndoFetch(rel, HdrGetUndo(tup), blk, off, tup, true, &rec) &&
+	else if (UndoFetch(rel, HdrUndoPtr(tup), blk, off, tup, true, &rec) &&
 			 rec.hdr.ur_type == UNDO_LOCK)
 	{
 		memcpy(&lockers->xid, rec.payload, sizeof(uint32));
@@ -165,11 +168,11 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 	 * may be that the row is gone (moved, with a lock of the mover's own).
 	 */
 	if (lockers->base.t_infomask & IP_DELETED)
-		HdrSetUndo(&lockers->base, InvalidUndoPtr);
+		HdrSetUndoPtr(&lockers->base, InvalidUndoPtr);
 	else
 	{
 		lockers->base.t_infomask |= IP_FRESH;
-		HdrSetUndo32(&lockers->base, 0);
+		HdrSetFreshCid(&lockers->base, FirstCommandId);
 	}
 	return false;
 }
@@ -200,9 +203,9 @@ inplace_version_before(Relation rel, const ItemPointerData *tid,
 	do
 	{
 		if (!HdrHasUndo(hdr) ||
-			!UndoFetch(rel, HdrGetUndo(hdr), blk, off, hdr, missing_ok, rec))
+			!UndoFetch(rel, HdrUndoPtr(hdr), blk, off, hdr, missing_ok, rec))
 			return false;
-		UndoWalkCheck(guard, rel, HdrGetUndo(hdr), blk, off);
+		UndoWalkCheck(guard, rel, HdrUndoPtr(hdr), blk, off);
 		*hdr = rec->old;
 	} while (rec->hdr.ur_type == UNDO_LOCK);
 	return true;
@@ -221,10 +224,10 @@ inplace_moved_to(Relation rel, InplaceTupleHeader tup, ItemPointer from,
 	for (;;)
 	{
 		if (!HdrHasUndo(&hdr) ||
-			!UndoFetch(rel, HdrGetUndo(&hdr), ItemPointerGetBlockNumber(from),
+			!UndoFetch(rel, HdrUndoPtr(&hdr), ItemPointerGetBlockNumber(from),
 					   ItemPointerGetOffsetNumber(from), &hdr, true, &rec))
 			return false;
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr),
 					  ItemPointerGetBlockNumber(from),
 					  ItemPointerGetOffsetNumber(from));
 		if (rec.hdr.ur_type != UNDO_LOCK)
@@ -355,6 +358,21 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 	return conflict;
 }
 
+void
+inplace_target_init(RowTarget *target, const ItemPointerData *tid,
+					Snapshot snapshot)
+{
+	memset(target, 0, sizeof(*target));
+	TidClean(&target->tid, tid);
+	target->kind = TARGET_SEEN;
+	target->snapshot = snapshot;
+	if (TidHasTag(tid))
+	{
+		target->kind = TARGET_OURS;
+		target->tag = TidTag(tid);
+	}
+}
+
 /*
  * Is the version with this header the one the caller means?
  */
@@ -362,13 +380,18 @@ bool
 inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
 				  XidStatus status, CommandId cid)
 {
-	if (target->newest)
-		return true;
-	if (target->tag != 0)
-		return hdr->t_tag == (target->tag == INPLACE_TAG_FIRST ? 0 : target->tag) &&
-			(!TransactionIdIsNormal(target->xmin) ||
-			 (hdr->t_infomask & IP_FROZEN) != 0 ||
-			 hdr->t_xid == target->xmin);
+	switch (target->kind)
+	{
+		case TARGET_NEWEST:
+			return true;
+		case TARGET_FOUND:
+			return SameVersion(hdr->t_tag, hdr->t_xid,
+							   target->tag, target->xmin);
+		case TARGET_OURS:
+			return SameTagInXact(hdr->t_tag, target->tag);
+		case TARGET_SEEN:
+			break;
+	}
 	if (target->snapshot == InvalidSnapshot ||
 		target->snapshot->snapshot_type != SNAPSHOT_MVCC)
 		return true;
@@ -507,12 +530,12 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 
 		inplace_queue_for(rc, &hdr);
 		if (!HdrHasUndo(&hdr) ||
-			!UndoFetch(rel, HdrGetUndo(&hdr),
+			!UndoFetch(rel, HdrUndoPtr(&hdr),
 					   ItemPointerGetBlockNumber(&target->tid),
 					   ItemPointerGetOffsetNumber(&target->tid), &hdr, false,
 					   &rec))
 			return false;
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr),
+		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr),
 					  ItemPointerGetBlockNumber(&target->tid),
 					  ItemPointerGetOffsetNumber(&target->tid));
 		hdr = rec.old;
@@ -545,7 +568,7 @@ updated_before_delete(Relation rel, InplaceTupleHeader tup,
 	UndoRecord	rec;
 	TransactionId replacer;
 
-	if (target->newest)
+	if (target->kind == TARGET_NEWEST)
 		return false;
 	if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
 		return false;
@@ -575,7 +598,7 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
 
-	if (target->newest)
+	if (target->kind == TARGET_NEWEST)
 		return newest;
 	for (;;)
 	{
@@ -646,10 +669,8 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 				if ((rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0)
 					return TM_Invisible;
 				/* is it this version itself that is meant? */
-				if (!deleted &&
-					(target->newest ||
-					 (target->tag != 0 &&
-					  inplace_is_target(target, tup, rc->status, rc->cid))))
+				if (!deleted && target->kind != TARGET_SEEN &&
+					inplace_is_target(target, tup, rc->status, rc->cid))
 					return TM_Invisible;
 				return TM_SelfModified;
 			}
@@ -699,7 +720,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 		case XID_COMMITTED:
 			if (deleted)
 			{
-				if (mode == LockTupleKeyShare && !target->newest &&
+				if (mode == LockTupleKeyShare && target->kind != TARGET_NEWEST &&
 					(tup->t_infomask & IP_MOVED) &&
 					target_below_nonkey_changes(rel, tup, target, &rc->replacer))
 				{
@@ -737,6 +758,8 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 
 	if (lockers_conflict(rc, mode) || (rc->must_queue && !target->queued))
 		return TM_BeingModified;
+	Assert(target->kind != TARGET_OURS ||
+		   rc->own_lock || rc->status == XID_CURRENT);
 	return TM_Ok;
 }
 
@@ -778,7 +801,7 @@ queue_place(ItemPointer place, ItemPointer tid, const RowCheck *rc)
 {
 	BlockNumber blk = ItemPointerGetBlockNumber(tid);
 
-	if (rc->queue_tag != 0)
+	if (!TagIsFirst(rc->queue_tag))
 		blk ^= murmurhash32(rc->queue_xid) & 0xFFFF0000;
 	TidSetVersion(place, blk, ItemPointerGetOffsetNumber(tid), rc->queue_tag);
 }
@@ -926,7 +949,7 @@ inplace_header_lock_indirect(InplaceTupleHeader hdr, UndoPtr ptr, bool multi,
 	hdr->t_infomask &= ~(IP_LOCK_BITS | IP_FRESH | IP_SPECULATIVE);
 	hdr->t_infomask |= IP_LOCK_INDIRECT | (mode << IP_LOCK_MODE_SHIFT) |
 		(multi ? IP_LOCK_MULTI : 0);
-	HdrSetUndo(hdr, ptr);
+	HdrSetUndoPtr(hdr, ptr);
 }
 
 void
@@ -936,8 +959,7 @@ inplace_header_lock_direct(InplaceTupleHeader hdr, TransactionId locker,
 	hdr->t_infomask &= ~(IP_LOCK_BITS | IP_FRESH | IP_SPECULATIVE);
 	hdr->t_infomask |= IP_LOCK_DIRECT | (mode << IP_LOCK_MODE_SHIFT) |
 		(multi ? IP_LOCK_MULTI : 0);
-	HdrSetUndo32(hdr, locker);
-	hdr->t_undo[4] = undone;
+	HdrSetDirectLocker(hdr, locker, undone);
 }
 
 Size

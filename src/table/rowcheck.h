@@ -13,16 +13,24 @@
 #include "table/table.h"
 
 /*
- * Which version the caller means: that with an exact tag (and xmin, if that is
- * valid: tags come round again), the version its snapshot sees (tag 0), or just
- * the newest.
+ * Which version the caller means.  What the executor has from tuple_lock, or from
+ * a change of its own, is told by the tag in its TID; see tuple.h.
  */
+typedef enum RowTargetKind
+{
+	TARGET_SEEN,				/* what the snapshot sees, if it is MVCC */
+	TARGET_NEWEST,				/* whatever is the newest */
+	TARGET_FOUND,				/* that with this tag and xmin */
+	TARGET_OURS					/* that with this tag, which our transaction has
+								 * locked or made */
+} RowTargetKind;
+
 typedef struct RowTarget
 {
 	ItemPointerData tid;		/* without tag */
-	int			tag;
+	RowTargetKind kind;
+	VersionTag	tag;
 	TransactionId xmin;
-	bool		newest;
 	bool		queued;			/* has been in the queue for the newest one */
 	bool		queued_old;		/* ... for this version, since replaced */
 	bool		gone;			/* and what follows it, see lock_chain.c */
@@ -58,7 +66,7 @@ typedef struct RowCheck
 	bool		own_lock;		/* we hold some lock on the row already */
 	LockTupleMode own_mode;		/* the strongest of ours */
 	bool		must_queue;		/* ... though nothing is in the way */
-	uint8		queue_tag;		/* of the version whose queue to stand in */
+	VersionTag	queue_tag;		/* of the version whose queue to stand in */
 	TransactionId queue_xid;	/* ... who made it */
 	bool		old_version;	/* ... which has been replaced, as is the one
 								 * that wait_xid, if valid, has locked */
@@ -115,6 +123,10 @@ extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 extern bool inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
 extern LockTupleMode inplace_member_mode(MultiXactStatus status);
 extern LockTupleMode inplace_change_mode(InplaceTupleHeader tup);
+
+/* the version that a TID of the executor, tagged or not, means */
+extern void inplace_target_init(RowTarget *target, const ItemPointerData *tid,
+								Snapshot snapshot);
 
 /* is the version with this header the one the caller means? */
 extern bool inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
@@ -187,12 +199,14 @@ extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 /* delete.c: what update and delete share */
 extern bool inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 								  Buffer *vmbuffer);
-extern bool inplace_crosscheck(Relation rel, Buffer buffer, OffsetNumber off,
-							   Snapshot crosscheck);
 extern Size inplace_keep_lockers(Relation rel, BlockNumber blk,
 								 OffsetNumber off, const RowCheck *rc,
 								 InplaceTupleHeader hdr, UndoPtr ptr, char *dst);
 extern TransactionId inplace_undo_newest(const RowCheck *rc);
+
+/* the version meant by TARGET_FOUND or TARGET_OURS; the page is locked */
+extern bool inplace_fetch_target(Relation rel, Buffer buffer,
+								 const RowTarget *target, RowVersion *version);
 
 extern const LOCKMODE inplace_row_lockmode[];
 

@@ -124,13 +124,11 @@ RowLength(InplaceTupleHeader tup, ItemId lp)
 static inline void
 RowFillInfo(InplaceTupleHeader tup, RowVersionInfo *vi)
 {
-	uint16		mask = tup->t_infomask;
-
 	vi->xmin = tup->t_xid;
-	vi->cmin = (mask & IP_FRESH) ? HdrGetUndo32(tup) : InvalidCommandId;
-	/* the same word holds either command of the inserting transaction */
-	vi->cmax = vi->cmin;
-	vi->xmax = (mask & IP_LOCK_DIRECT) ? HdrGetUndo32(tup) : InvalidTransactionId;
+	/* as on heap, where one field holds either */
+	vi->cmin = vi->cmax = HdrInsertCid(tup);
+	vi->xmax = HdrHasDirectLocker(tup) ? HdrDirectLocker(tup) :
+		InvalidTransactionId;
 	vi->tag = tup->t_tag;
 }
 

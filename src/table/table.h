@@ -38,7 +38,7 @@ typedef struct InplaceTupleTableSlot
 	TransactionId xmax;
 	CommandId	cmin;
 	CommandId	cmax;
-	uint8		tag;
+	VersionTag	tag;
 	MemoryContext deform_cxt;	/* trimmed values, reset by clear; made when
 								 * first needed */
 	HeapTuple	heap_tuple;		/* the row as one, in tts_mcxt, or NULL */
@@ -59,7 +59,7 @@ typedef struct RowVersionInfo
 	CommandId	cmin;			/* InvalidCommandId if not known cheaply */
 	TransactionId xmax;			/* who replaced, deleted or locked it, or 0 */
 	CommandId	cmax;
-	uint8		tag;
+	VersionTag	tag;
 } RowVersionInfo;
 
 extern void inplace_slot_free_heap_tuple(InplaceTupleTableSlot *is);
@@ -178,12 +178,20 @@ extern bool inplace_fetch_version(Relation rel, Buffer buffer,
 extern int	inplace_quick_visible(InplaceTupleHeader tup, Snapshot snapshot);
 
 /*
- * The version with this tag (not 0; INPLACE_TAG_FIRST for tag 0), walking
- * back from the newest, aborted ones included.  false if there is none.
+ * Does the MVCC snapshot see the version on the page (and not an older one)?
  */
-extern bool inplace_fetch_tagged(Relation rel, Buffer buffer, Page page,
-								 BlockNumber blk, OffsetNumber off, int tag,
-								 RowVersion *version);
+extern bool inplace_newest_visible(Relation rel, Buffer buffer, OffsetNumber off,
+								   Snapshot snapshot);
+
+/*
+ * The version with this tag, walking back from the newest, rolled back ones
+ * included, as far as our own transaction has to do with the row: it has made
+ * the versions, or has locked or replaced the first that somebody else made.
+ * false if there is none.
+ */
+extern bool inplace_fetch_ours(Relation rel, Buffer buffer, Page page,
+							   BlockNumber blk, OffsetNumber off,
+							   VersionTag tag, RowVersion *version);
 
 /* state of a row's newest version, for pruning, vacuum and index builds */
 typedef enum RowState

@@ -14,15 +14,21 @@
  *
  *	  t_undo is six bytes that mean one of
  *		FRESH set		the command id of the insert (4 bytes); there is no
- *						older version
- *		SPECULATIVE set	the speculative insertion token (4 bytes)
+ *						older version.  Of a swept row (vacuum/stale.c) the
+ *						sweep's xid instead
+ *		SPECULATIVE set	(besides FRESH) the speculative insertion token (4
+ *						bytes) and the command id of the insert (2 bytes)
  *		LOCK_DIRECT		the xid or multixact of the lockers (4 bytes).  Only
  *						where no snapshot can need an older version: the
  *						version is all-visible, or it was FRESH and its
  *						transaction has finished
  *		otherwise		an undo pointer: the record that undoes the last
  *						change (or, with LOCK_INDIRECT, the record of the
- *						lock, which leads on to the record of the change)
+ *						lock, which leads on to the record of the change);
+ *						or all there is to say of a bare delete
+ *	  Nobody but the functions below reads or writes it: each is for one of
+ *	  these cases, and asserts that it is the one at hand (scripts/check-accessors
+ *	  sees to that).
  *
  *	  The undo pointer may only be followed by somebody to whom t_xid is not
  *	  visible: the undo of a version that everybody sees is given back and
@@ -67,13 +73,22 @@ typedef uint64 UndoPtr;			/* block number << 16 | byte offset in page */
 #define UndoPtrBlock(p)			((BlockNumber) ((p) >> 16))
 #define UndoPtrOffset(p)		((uint16) ((p) & 0xFFFF))
 
+/*
+ * The number of a version at its row's TID, which comes round again.  It is a
+ * struct for the compiler to refuse "==": see SameVersion().
+ */
+typedef struct VersionTag
+{
+	uint8		number;			/* 0 .. INPLACE_MAX_TAG */
+} VersionTag;
+
 typedef struct InplaceTupleHeaderData
 {
 	TransactionId t_xid;
 	uint8		t_undo[6];
 	uint16		t_infomask;
 	uint16		t_natts;		/* number of attributes, and flags */
-	uint8		t_tag;			/* version tag, 0 .. INPLACE_MAX_TAG */
+	VersionTag	t_tag;
 }			pg_attribute_packed()
 InplaceTupleHeaderData;
 
@@ -121,15 +136,162 @@ StaticAssertDecl(sizeof(InplaceTupleHeaderData) == SizeOfInplaceTupleHeader,
  * may carry the tag in the high bits of its offset number: 0 there says
  * "the version the context asks for", INPLACE_TAG_FIRST says the version
  * tagged 0.  Indexes only ever see TIDs without one.
+ *
+ * A tag alone does not name a version: after 125 updates another one has it.
+ * Two things do.
+ *	- The tag together with the xid that made the version: SameVersion().  A
+ *	  transaction never makes two versions of a row with one tag.
+ *	- The tag alone, of versions that our own transaction has made, locked, or
+ *	  replaced: SameTagInXact().  Nobody else can have changed the row since, and
+ *	  before a tag comes round in one transaction the row is moved
+ *	  (TagRunsOut()).  The tag that a TID carries is always of that kind.
+ * Where a snapshot says which version is meant no tag is asked for at all.
  */
 #define INPLACE_OFFSET_BITS		9
 #define INPLACE_OFFSET_MASK		0x01FF
 #define INPLACE_MAX_TAG			125
 #define INPLACE_TAG_FIRST		126
 
+#define FirstVersionTag			((VersionTag) {0})
+
+static inline bool
+TagIsFirst(VersionTag tag)
+{
+	return tag.number == 0;
+}
+
+/* to be shown, or for arithmetic; not for comparing versions */
+static inline int
+TagNumber(VersionTag tag)
+{
+	return tag.number;
+}
+
+/* (of a damaged row) */
+static inline bool
+TagIsValid(VersionTag tag)
+{
+	return tag.number <= INPLACE_MAX_TAG;
+}
+
+static inline VersionTag
+NextTag(VersionTag tag)
+{
+	return (VersionTag) {
+		tag.number >= INPLACE_MAX_TAG ? 1 : tag.number + 1
+	};
+}
+
+/*
+ * May the tag after this one, which our own transaction has given to a version,
+ * be one that it has used on the row already, or that of the version which it has
+ * replaced first?  If it made the version with the last tag but one, it may have
+ * come from the last tag, and have gone all the way round.
+ */
+static inline bool
+TagRunsOut(VersionTag tag)
+{
+	return tag.number >= INPLACE_MAX_TAG - 1;
+}
+
+/*
+ * Where a row's versions are numbered anew, by "steps" updates of the oldest: the tag to
+ * begin from.  The newest of a long chain gets the last tag, so that nobody who
+ * has made several of them has gone round.
+ */
+static inline VersionTag
+TagBeforeAll(int steps)
+{
+	if (steps <= INPLACE_MAX_TAG)
+		return FirstVersionTag;
+	return (VersionTag) {
+		INPLACE_MAX_TAG - steps % INPLACE_MAX_TAG
+	};
+}
+
+/* are the two, of one row, the same version? */
+static inline bool
+SameVersion(VersionTag a, TransactionId a_xid,
+			VersionTag b, TransactionId b_xid)
+{
+	return a.number == b.number && TransactionIdEquals(a_xid, b_xid);
+}
+
+/* ... if both are of those that our own transaction has to do with? */
+static inline bool
+SameTagInXact(VersionTag a, VersionTag b)
+{
+	return a.number == b.number;
+}
+
+static inline bool
+HdrSameVersion(const InplaceTupleHeaderData *a,
+			   const InplaceTupleHeaderData *b)
+{
+	return SameVersion(a->t_tag, a->t_xid, b->t_tag, b->t_xid);
+}
+
+/*
+ * How the tag of a change's new header follows from that of the old one, and
+ * back: for records that have the new one alone.
+ */
+typedef enum TagStep
+{
+	TAG_SAME,					/* a delete */
+	TAG_FROM_FIRST,
+	TAG_FROM_LAST,				/* 125, and round */
+	TAG_FROM_BEFORE,			/* one more */
+	TAG_NO_STEP					/* it does not follow from it */
+} TagStep;
+
+static inline TagStep
+TagStepBetween(VersionTag old, VersionTag newer)
+{
+	if (newer.number == old.number)
+		return TAG_SAME;
+	if (newer.number != NextTag(old).number)
+		return TAG_NO_STEP;
+	return old.number == 0 ? TAG_FROM_FIRST :
+		old.number == INPLACE_MAX_TAG ? TAG_FROM_LAST : TAG_FROM_BEFORE;
+}
+
+/* of an old header that has such a step to "newer" */
+static inline VersionTag
+TagBeforeStep(VersionTag newer, TagStep step)
+{
+	switch (step)
+	{
+		case TAG_FROM_FIRST:
+			return FirstVersionTag;
+		case TAG_FROM_LAST:
+			return (VersionTag) {
+				INPLACE_MAX_TAG
+			};
+		case TAG_FROM_BEFORE:
+			return (VersionTag) {
+				newer.number - 1
+			};
+		case TAG_SAME:
+		case TAG_NO_STEP:
+			break;
+	}
+	return newer;
+}
+
 #define TidOffset(tid) \
 	((OffsetNumber) ((tid)->ip_posid & INPLACE_OFFSET_MASK))
-#define TidTag(tid)				((tid)->ip_posid >> INPLACE_OFFSET_BITS)
+#define TidHasTag(tid)			(((tid)->ip_posid >> INPLACE_OFFSET_BITS) != 0)
+
+/* the tag of a TID that has one */
+static inline VersionTag
+TidTag(const ItemPointerData *tid)
+{
+	uint8		number = tid->ip_posid >> INPLACE_OFFSET_BITS;
+
+	return (VersionTag) {
+		number == INPLACE_TAG_FIRST ? 0 : number
+	};
+}
 
 static inline void
 TidSet(ItemPointer tid, BlockNumber blk, OffsetNumber off)
@@ -139,10 +301,11 @@ TidSet(ItemPointer tid, BlockNumber blk, OffsetNumber off)
 
 /* a TID that names exactly the version tagged "tag" */
 static inline void
-TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
+TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off,
+			 VersionTag tag)
 {
 	ItemPointerSet(tid, blk,
-				   off | ((tag == 0 ? INPLACE_TAG_FIRST : tag)
+				   off | ((tag.number == 0 ? INPLACE_TAG_FIRST : tag.number)
 						  << INPLACE_OFFSET_BITS));
 }
 
@@ -151,11 +314,16 @@ TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
  * the row.  (A transaction that replaces a newer version than the one read
  * conflicts only through the transaction that made that one; for queues see
  * rowcheck.c.)  The row's first version has the plain TID.
+ *
+ * Two versions may share a name, 125 updates apart.  Then a writer of the later
+ * one counts as in conflict with a reader of the earlier one, who had to come
+ * before him anyway.
  */
 static inline void
-TidSetVersion(ItemPointer tid, BlockNumber blk, OffsetNumber off, uint8 tag)
+TidSetVersion(ItemPointer tid, BlockNumber blk, OffsetNumber off,
+			  VersionTag tag)
 {
-	ItemPointerSet(tid, blk, off | (tag << INPLACE_OFFSET_BITS));
+	ItemPointerSet(tid, blk, off | (tag.number << INPLACE_OFFSET_BITS));
 }
 
 static inline void
@@ -165,43 +333,6 @@ TidClean(ItemPointer dst, const ItemPointerData *src)
 
 	t.ip_posid &= INPLACE_OFFSET_MASK;
 	*dst = t;
-}
-
-static inline uint8
-NextTag(uint8 tag)
-{
-	return tag >= INPLACE_MAX_TAG ? 1 : tag + 1;
-}
-
-static inline UndoPtr
-HdrGetUndo(const InplaceTupleHeaderData *h)
-{
-	UndoPtr		p = 0;
-
-	memcpy(&p, h->t_undo, 6);
-	return p;
-}
-
-static inline void
-HdrSetUndo(InplaceTupleHeader h, UndoPtr p)
-{
-	memcpy(h->t_undo, &p, 6);
-}
-
-static inline uint32
-HdrGetUndo32(const InplaceTupleHeaderData *h)
-{
-	uint32		v;
-
-	memcpy(&v, h->t_undo, 4);
-	return v;
-}
-
-static inline void
-HdrSetUndo32(InplaceTupleHeader h, uint32 v)
-{
-	memset(h->t_undo, 0, 6);
-	memcpy(h->t_undo, &v, 4);
 }
 
 #define HdrNatts(h)				((h)->t_natts & IP_NATTS_MASK)
@@ -214,9 +345,193 @@ HdrSetUndo32(InplaceTupleHeader h, uint32 v)
 #define HdrIsLocked(h) \
 	(((h)->t_infomask & (IP_LOCK_DIRECT | IP_LOCK_INDIRECT)) != 0)
 
+/*
+ * ---- What t_undo holds.  The first case that applies: ----
+ *
+ *	HdrHasDirectLocker	a locker, and what was rolled back beside it
+ *	HdrIsSpeculative	a speculative insertion's token and command id
+ *	HdrIsSwept			the xid of a sweep
+ *	HdrHasCid			the command id of an insert
+ *	HdrHasUndo			a pointer to undo, or in its form a bare delete
+ */
+#define HdrHasDirectLocker(h)	(((h)->t_infomask & IP_LOCK_DIRECT) != 0)
+#define HdrIsSpeculative(h) \
+	(((h)->t_infomask & (IP_SPECULATIVE | IP_LOCK_BITS)) == IP_SPECULATIVE)
+
 /* does t_undo lead to an older version (through a lock record or not)? */
 #define HdrHasUndo(h) \
 	(((h)->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_DIRECT)) == 0)
+
+/*
+ * A row without stale entries since before the xid in its t_undo was assigned
+ * (vacuum/stale.c): IP_UNCHANGED and IP_FRESH, and this in the fifth byte.
+ */
+#define SWEPT_MARK				1
+#define HdrIsSwept(h) \
+	(((h)->t_natts & IP_UNCHANGED) != 0 && \
+	 ((h)->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_BITS)) == IP_FRESH && \
+	 (h)->t_undo[4] == SWEPT_MARK)
+
+static inline bool
+HdrHasCid(const InplaceTupleHeaderData *h)
+{
+	return (h->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_BITS)) == IP_FRESH &&
+		!HdrIsSwept(h);
+}
+
+/* the bytes as they are: for the functions that follow */
+static inline uint32
+HdrRawWord(const InplaceTupleHeaderData *h)
+{
+	uint32		v;
+
+	memcpy(&v, h->t_undo, sizeof(v));
+	return v;
+}
+
+static inline void
+HdrSetRawWord(InplaceTupleHeader h, uint32 v)
+{
+	memset(h->t_undo, 0, sizeof(h->t_undo));
+	memcpy(h->t_undo, &v, sizeof(v));
+}
+
+static inline UndoPtr
+HdrRawPtr(const InplaceTupleHeaderData *h)
+{
+	UndoPtr		p = 0;
+
+	memcpy(&p, h->t_undo, sizeof(h->t_undo));
+	return p;
+}
+
+static inline void
+HdrSetRawPtr(InplaceTupleHeader h, UndoPtr p)
+{
+	memcpy(h->t_undo, &p, sizeof(h->t_undo));
+}
+
+/* the command of the insert, or InvalidCommandId if the header does not say */
+static inline CommandId
+HdrInsertCid(const InplaceTupleHeaderData *h)
+{
+	return HdrHasCid(h) ? HdrRawWord(h) : InvalidCommandId;
+}
+
+static inline CommandId
+HdrFreshCid(const InplaceTupleHeaderData *h)
+{
+	Assert(HdrHasCid(h));
+	return HdrRawWord(h);
+}
+
+/* the header is FRESH, or is to be that besides its other flags */
+static inline void
+HdrSetFreshCid(InplaceTupleHeader h, CommandId cid)
+{
+	Assert((h->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_BITS)) == IP_FRESH);
+	HdrSetRawWord(h, cid);
+}
+
+/*
+ * Speculative insertions.  For the command id there are two bytes; a later command
+ * than they can tell is "not known", and its row seen by none of its own transaction
+ * before it is certain.
+ */
+#define SPEC_UNKNOWN_CID		0xFFFF
+
+static inline uint32
+HdrSpecToken(const InplaceTupleHeaderData *h)
+{
+	Assert(HdrIsSpeculative(h));
+	return HdrRawWord(h);
+}
+
+static inline CommandId
+HdrSpecCid(const InplaceTupleHeaderData *h)
+{
+	uint16		cid;
+
+	Assert(HdrIsSpeculative(h));
+	memcpy(&cid, h->t_undo + 4, sizeof(cid));
+	return cid == SPEC_UNKNOWN_CID ? InvalidCommandId : cid;
+}
+
+/* make a new row's header, which is FRESH, that of a speculative one */
+static inline void
+HdrSetSpeculative(InplaceTupleHeader h, uint32 token)
+{
+	uint16		cid = Min(HdrFreshCid(h), SPEC_UNKNOWN_CID);
+
+	h->t_infomask |= IP_SPECULATIVE;
+	HdrSetRawWord(h, token);
+	memcpy(h->t_undo + 4, &cid, sizeof(cid));
+}
+
+/* it is an ordinary row */
+static inline void
+HdrEndSpeculation(InplaceTupleHeader h, CommandId cid)
+{
+	Assert(HdrIsSpeculative(h));
+	h->t_infomask &= ~IP_SPECULATIVE;
+	HdrSetFreshCid(h, cid);
+}
+
+/* Lockers: an xid or multixact; 1 + mode of a change rolled back beside them, or 0 */
+static inline TransactionId
+HdrDirectLocker(const InplaceTupleHeaderData *h)
+{
+	Assert(HdrHasDirectLocker(h));
+	return HdrRawWord(h);
+}
+
+static inline uint8
+HdrDirectUndone(const InplaceTupleHeaderData *h)
+{
+	Assert(HdrHasDirectLocker(h));
+	return h->t_undo[4];
+}
+
+static inline void
+HdrSetDirectLocker(InplaceTupleHeader h, TransactionId locker, uint8 undone)
+{
+	Assert(HdrHasDirectLocker(h) &&
+		   !(h->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_INDIRECT)));
+	HdrSetRawWord(h, locker);
+	h->t_undo[4] = undone;
+}
+
+/*
+ * The record of the change, or of the lock; or what UndoFetch makes the record of a
+ * bare delete from.  (Of damaged rows any combination of flags may come here.)
+ */
+static inline UndoPtr
+HdrUndoPtr(const InplaceTupleHeaderData *h)
+{
+	Assert(HdrHasUndo(h) || (h->t_infomask & IP_LOCK_INDIRECT));
+	return HdrRawPtr(h);
+}
+
+static inline void
+HdrSetUndoPtr(InplaceTupleHeader h, UndoPtr p)
+{
+	Assert(HdrHasUndo(h));
+	HdrSetRawPtr(h, p);
+}
+
+/* what it holds is as "from" has it, and the caller's flags say so, too */
+static inline void
+HdrCopyUndo(InplaceTupleHeader h, const InplaceTupleHeaderData *from)
+{
+	memcpy(h->t_undo, from->t_undo, sizeof(h->t_undo));
+}
+
+/* (of headers with the same flags) */
+static inline bool
+HdrSameUndo(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
+{
+	return memcmp(a->t_undo, b->t_undo, sizeof(a->t_undo)) == 0;
+}
 
 /*
  * A bare delete: one without an undo record, of a row that nobody needs an
@@ -236,20 +551,10 @@ HdrSetUndo32(InplaceTupleHeader h, uint32 v)
 #define HdrIsBareDelete(h) \
 	(((h)->t_infomask & (IP_DELETED | IP_MOVED | IP_FRESH | IP_SPECULATIVE | \
 						 IP_LOCK_BITS)) == IP_DELETED && \
-	 UndoPtrIsBare(HdrGetUndo(h)))
+	 UndoPtrIsBare(HdrRawPtr(h)))
 
 StaticAssertDecl(BARE_CODES < SizeOfPageHeaderData,
 				 "bare deletes must not look like undo records");
-
-/*
- * A row without stale entries since before the xid in its t_undo was assigned
- * (vacuum/stale.c): IP_UNCHANGED and IP_FRESH, and this in the fifth byte.
- */
-#define SWEPT_MARK				1
-#define HdrIsSwept(h) \
-	(((h)->t_natts & IP_UNCHANGED) != 0 && \
-	 ((h)->t_infomask & (IP_FRESH | IP_LOCK_BITS)) == IP_FRESH && \
-	 (h)->t_undo[4] == SWEPT_MARK)
 
 /*
  * Do swept rows count as dead?  Where they are the only stale ones on their
@@ -261,13 +566,20 @@ SweptRowsCount(BlockNumber calm, BlockNumber busy)
 	return busy <= calm / 10;
 }
 
+static inline TransactionId
+HdrSweptXid(const InplaceTupleHeaderData *h)
+{
+	Assert(HdrIsSwept(h));
+	return HdrRawWord(h);
+}
+
 /* (whoever has locked it has ended) */
 static inline void
 HdrSetSwept(InplaceTupleHeader h, TransactionId xid)
 {
-	HdrSetUndo32(h, xid);
+	HdrSetRawWord(h, xid);
 	h->t_undo[4] = SWEPT_MARK;
-	h->t_infomask &= ~IP_LOCK_BITS;
+	h->t_infomask &= ~(IP_LOCK_BITS | IP_SPECULATIVE);
 	h->t_infomask |= IP_FRESH;
 	h->t_natts |= IP_UNCHANGED;
 }
@@ -279,7 +591,7 @@ HdrForgetSweep(InplaceTupleHeader h)
 	if (likely((h->t_natts & IP_UNCHANGED) == 0))
 		return;
 	if (HdrIsSwept(h))
-		HdrSetUndo32(h, 0);
+		HdrSetFreshCid(h, 0);
 	h->t_natts &= ~IP_UNCHANGED;
 }
 
@@ -297,20 +609,21 @@ HdrSetBareDelete(InplaceTupleHeader h, TransactionId xid, CommandId cid,
 		IP_DELETED | IP_KEYS_UPDATED |
 		(to_partition ? IP_MOVED_PARTITION : 0);
 	h->t_xid = xid;
-	HdrSetUndo(h, old);
+	HdrSetUndoPtr(h, old);
 }
 
 /* ... and back, for a rollback */
 static inline void
 HdrUndoBareDelete(InplaceTupleHeader h)
 {
-	UndoPtr		old = HdrGetUndo(h);
+	UndoPtr		old = HdrUndoPtr(h);
 
+	Assert(UndoPtrIsBare(old));
 	h->t_xid = BarePtrXid(old);
 	h->t_infomask = (h->t_infomask & (IP_STALE | IP_PADDED)) |
 		IP_FRESH | IP_COMMITTED | (BarePtrFrozen(old) ? IP_FROZEN : 0);
 	h->t_natts &= ~IP_UNCHANGED;
-	memset(h->t_undo, 0, sizeof(h->t_undo));
+	HdrSetFreshCid(h, 0);
 }
 
 /* our own varlena tag, never seen outside a stored tuple */

@@ -73,18 +73,17 @@ find_changes(UpdateState *us)
 static bool
 key_of_target_changed(UpdateState *us)
 {
-	Page		page = BufferGetPage(us->buffer);
 	RowVersion *version = RowVersionAlloc();
 	RowDiff    *diff = palloc(sizeof(RowDiff));
 	bool		changed = us->key_changed;
 	bool		found = false;
 
-	if (us->target.tag != 0)
-		found = inplace_fetch_tagged(us->rel, us->buffer, page, us->blk,
-									 us->off, us->target.tag, version);
+	if (us->target.kind == TARGET_OURS)
+		found = inplace_fetch_target(us->rel, us->buffer, &us->target, version);
 	else if (us->target.snapshot != InvalidSnapshot &&
 			 us->target.snapshot->snapshot_type == SNAPSHOT_MVCC)
-		found = inplace_fetch_version(us->rel, us->buffer, true, page, us->blk,
+		found = inplace_fetch_version(us->rel, us->buffer, true,
+									  BufferGetPage(us->buffer), us->blk,
 									  us->off, us->target.snapshot, version);
 	if (found &&
 		inplace_diff_rows(RelationGetDescr(us->rel), version->tuple,
@@ -95,17 +94,11 @@ key_of_target_changed(UpdateState *us)
 	return changed;
 }
 
-/*
- * Would the row's next tag be one that this transaction may have used on it
- * already, or that of the version which it has replaced first?  A trigger event
- * tells these apart by their tags.  If it made the version with the last tag but
- * one, it may have come from the last tag, and have gone all the way round.
- */
+/* (a trigger event tells the versions of one transaction apart by their tags) */
 static bool
 tag_would_wrap(UpdateState *us)
 {
-	return us->rc.status == XID_CURRENT &&
-		us->rc.base.t_tag >= INPLACE_MAX_TAG - 1;
+	return us->rc.status == XID_CURRENT && TagRunsOut(us->rc.base.t_tag);
 }
 
 /* the record's own part and what keeping the locks takes */
@@ -135,7 +128,7 @@ static void
 finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
 {
 	Relation	rel = us->rel;
-	uint8		tag = us->newtup->t_tag;
+	VersionTag	tag = us->newtup->t_tag;
 
 	if (!in_place)
 		ItemPointerSet(&slot->tts_tid, BufferGetBlockNumber(us->newbuf),
@@ -158,10 +151,10 @@ finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
 		 * triggers) heap's new row still has the lock in xmax, and people
 		 * tell the two outcomes of an upsert by RETURNING xmax = 0.
 		 */
-		is->xmax = us->target.tag != 0 ? us->xid : InvalidTransactionId;
+		is->xmax = us->target.kind == TARGET_OURS ? us->xid : InvalidTransactionId;
 		is->cmin = us->cid;
-		is->cmax = 0;
-		is->tag = in_place ? tag : 0;
+		is->cmax = us->cid;
+		is->tag = in_place ? tag : FirstVersionTag;
 	}
 }
 
@@ -316,7 +309,7 @@ check_target(UpdateState *us, bool compared, Snapshot crosscheck,
 								   lock_mode(us), &us->rc, tmfd);
 	}
 	if (result == TM_Ok && crosscheck != InvalidSnapshot &&
-		!inplace_crosscheck(rel, us->buffer, us->off, crosscheck))
+		!inplace_newest_visible(rel, us->buffer, us->off, crosscheck))
 	{
 		tmfd->ctid = us->target.tid;
 		tmfd->xmax = current_tuple(us)->t_xid;
@@ -457,7 +450,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		}
 
 		/* nobody but lockers comes to a row that is reserved */
-		if (reserved && current_tuple(us)->t_tag != oldcopy_hdr.t_tag)
+		if (reserved && !HdrSameVersion(current_tuple(us), &oldcopy_hdr))
 			elog(ERROR, "row (%u,%u) of relation \"%s\" was changed though locked",
 				 us->blk, us->off, RelationGetRelationName(rel));
 
@@ -607,14 +600,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 		update_state = MemoryContextAlloc(TopMemoryContext, sizeof(UpdateState));
 	us = update_state;
 	us->rel = rel;
-	TidClean(&us->target.tid, otid);
-	us->target.tag = TidTag(otid);
-	us->target.xmin = InvalidTransactionId;
-	us->target.newest = false;
-	us->target.queued = false;
-	us->target.queued_old = false;
-	us->target.gone = false;
-	us->target.snapshot = snapshot;
+	inplace_target_init(&us->target, otid, snapshot);
 	us->blk = ItemPointerGetBlockNumber(&us->target.tid);
 	us->off = ItemPointerGetOffsetNumber(&us->target.tid);
 	us->cid = cid;

@@ -134,7 +134,7 @@ inplace_update_in_place(UpdateState *us)
 	UndoPrepare(rel, change_len +
 				(us->rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(&us->rc), &ui);
-	HdrSetUndo(hdr, ui.ptr);
+	HdrSetUndoPtr(hdr, ui.ptr);
 	if (us->rc.locked)
 		undo_len += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, hdr,
 										 ui.ptr + change_len,

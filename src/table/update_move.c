@@ -78,9 +78,9 @@ inplace_update_by_move(UpdateState *us)
 	OffsetNumber newoff;
 
 	newhdr->t_xid = us->xid;
-	newhdr->t_tag = 0;
+	newhdr->t_tag = FirstVersionTag;
 	newhdr->t_infomask = IP_FRESH;
-	HdrSetUndo32(newhdr, us->cid);
+	HdrSetFreshCid(newhdr, us->cid);
 
 	oldhdr.t_xid = us->xid;
 	oldhdr.t_infomask = (us->rc.base.t_infomask & IP_STALE) |
@@ -99,7 +99,7 @@ inplace_update_by_move(UpdateState *us)
 	UndoPrepare(rel, (p - us->undo) +
 				(us->rc.locked ? 2 * UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(&us->rc), &ui);
-	HdrSetUndo(&oldhdr, ui.ptr);
+	HdrSetUndoPtr(&oldhdr, ui.ptr);
 	if (us->rc.locked)
 	{
 		p += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, &oldhdr,

@@ -26,6 +26,7 @@
 #include "access/subtrans.h"
 #include "storage/predicate.h"
 #include "table/rowcheck.h"
+#include "table/scan.h"
 #include "table/table.h"
 #include "undo/holders.h"
 #include "wal/wal.h"
@@ -206,14 +207,12 @@ inplace_change_cid(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 
 	for (;;)
 	{
-		if (hdr.t_infomask & IP_SPECULATIVE)
-			return InvalidCommandId;
-		if (hdr.t_infomask & IP_LOCK_DIRECT)
+		if (HdrHasDirectLocker(&hdr))
 			return FirstCommandId;
-		if ((hdr.t_infomask & IP_FRESH) && !(hdr.t_infomask & IP_LOCK_INDIRECT))
-			return HdrGetUndo32(&hdr);
-		UndoFetch(rel, HdrGetUndo(&hdr), blk, off, &hdr, false, &rec);
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&hdr), blk, off);
+		if (!HdrHasUndo(&hdr))
+			return HdrInsertCid(&hdr);
+		UndoFetch(rel, HdrUndoPtr(&hdr), blk, off, &hdr, false, &rec);
+		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr), blk, off);
 		if (rec.hdr.ur_type != UNDO_LOCK)
 			return rec.hdr.ur_cid;
 		hdr = rec.old;
@@ -293,8 +292,8 @@ walk_apply(VersionWalk *w, const char *delta, Size delta_len,
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("undo record %u/%u does not fit row (%u,%u) of relation \"%s\"",
-						UndoPtrBlock(HdrGetUndo(&w->hdr)),
-						UndoPtrOffset(HdrGetUndo(&w->hdr)),
+						UndoPtrBlock(HdrUndoPtr(&w->hdr)),
+						UndoPtrOffset(HdrUndoPtr(&w->hdr)),
 						w->blk, w->off, RelationGetRelationName(w->rel))));
 	memcpy(dst, old, SizeOfInplaceTupleHeader);
 	v->tuple = (InplaceTupleHeader) dst;
@@ -340,10 +339,10 @@ walk_back(VersionWalk *w, bool missing_ok, Snapshot snapshot)
 	{
 		if (!HdrHasUndo(&w->hdr) && !(w->hdr.t_infomask & IP_LOCK_INDIRECT))
 			return false;
-		if (!UndoFetchRecord(w->rel, HdrGetUndo(&w->hdr), w->blk, w->off,
+		if (!UndoFetchRecord(w->rel, HdrUndoPtr(&w->hdr), w->blk, w->off,
 							 &w->hdr, missing_ok, &w->rec))
 			return false;
-		UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(&w->hdr), w->blk, w->off);
+		UndoWalkCheck(&w->guard, w->rel, HdrUndoPtr(&w->hdr), w->blk, w->off);
 		if (w->rec.hdr.ur_type == UNDO_LINK)
 		{
 			if (snapshot && walk_link(w, snapshot))
@@ -376,16 +375,14 @@ walk_info(VersionWalk *w, CommandId cid)
 
 	vi->xmin = w->hdr.t_xid;
 	vi->tag = w->hdr.t_tag;
-	vi->cmin = cid;
-	if (cid == InvalidCommandId &&
-		(w->hdr.t_infomask & (IP_FRESH | IP_LOCK_BITS | IP_SPECULATIVE)) == IP_FRESH)
-		vi->cmin = HdrGetUndo32(&w->hdr);
+	vi->cmin = (cid == InvalidCommandId) ? HdrInsertCid(&w->hdr) : cid;
 	vi->xmax = w->newer_xid;
-	vi->cmax = w->newer_cid;
+	/* as on heap, where one field holds either */
+	vi->cmax = TransactionIdIsValid(vi->xmax) ? w->newer_cid : vi->cmin;
 	if (!TransactionIdIsValid(vi->xmax) && HdrIsLocked(&w->hdr))
 	{
-		if (w->hdr.t_infomask & IP_LOCK_DIRECT)
-			vi->xmax = HdrGetUndo32(&w->hdr);
+		if (HdrHasDirectLocker(&w->hdr))
+			vi->xmax = HdrDirectLocker(&w->hdr);
 		else
 		{
 			RowLockers	lockers;
@@ -408,8 +405,10 @@ header_status(VersionWalk *w)
 static bool
 own_visible(VersionWalk *w, Snapshot snapshot, CommandId *cid)
 {
-	if (!HdrHasUndo(&w->hdr) ||
-		!UndoOwnChangeCid(w->rel, HdrGetUndo(&w->hdr), w->hdr.t_xid, cid))
+	if (unlikely(HdrIsSpeculative(&w->hdr)))
+		*cid = HdrSpecCid(&w->hdr);
+	else if (!HdrHasUndo(&w->hdr) ||
+			 !UndoOwnChangeCid(w->rel, HdrUndoPtr(&w->hdr), w->hdr.t_xid, cid))
 		*cid = inplace_change_cid(w->rel, &w->hdr, w->blk, w->off);
 	return *cid != InvalidCommandId && *cid < snapshot->curcid;
 }
@@ -608,9 +607,9 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 					if (found_busy)
 						snapshot->xmax = InvalidTransactionId;
 					snapshot->xmin = xid;
-					if ((w->hdr.t_infomask & IP_SPECULATIVE) &&
-						speculation_goes_on(xid, HdrGetUndo32(&w->hdr)))
-						snapshot->speculativeToken = HdrGetUndo32(&w->hdr);
+					if (HdrIsSpeculative(&w->hdr) &&
+						speculation_goes_on(xid, HdrSpecToken(&w->hdr)))
+						snapshot->speculativeToken = HdrSpecToken(&w->hdr);
 					walk_info(w, InvalidCommandId);
 					return true;
 				}
@@ -713,14 +712,34 @@ inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 }
 
 bool
-inplace_fetch_tagged(Relation rel, Buffer buffer, Page page, BlockNumber blk,
-					 OffsetNumber off, int tag, RowVersion *version)
+inplace_newest_visible(Relation rel, Buffer buffer, OffsetNumber off,
+					   Snapshot snapshot)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	CommandId	cid;
+	VersionWalk w;
+
+	if (snapshot->snapshot_type != SNAPSHOT_MVCC)
+		elog(ERROR, "a row version can be checked against MVCC snapshots only");
+	walk_start(&w, rel, BufferGetBlockNumber(buffer), off, tup,
+			   ItemIdGetLength(lp), inplace_scratch_version());
+	return mvcc_visible(&w, snapshot, buffer, tup, &cid) &&
+		!(tup->t_infomask & IP_DELETED);
+}
+
+/*
+ * Walk back to the version that is asked for: with an xmin by both, else by the
+ * tag, and then not further than our own transaction may go by that.
+ */
+static bool
+fetch_tagged(Relation rel, Page page, BlockNumber blk, OffsetNumber off,
+			 VersionTag tag, TransactionId xmin, RowVersion *version)
 {
 	ItemId		lp = PageGetItemId(page, off);
 	VersionWalk w;
 
-	if (tag == INPLACE_TAG_FIRST)
-		tag = 0;
 	if (!ItemIdIsNormal(lp))
 		return false;
 
@@ -735,10 +754,18 @@ inplace_fetch_tagged(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 		 * A delete does not make a version of its own: the tag is that of the
 		 * version deleted, and the walk's next step is to that one.
 		 */
-		if (w.hdr.t_tag == tag && !(w.hdr.t_infomask & IP_DELETED))
+		if (!(w.hdr.t_infomask & IP_DELETED))
 		{
-			walk_info(&w, InvalidCommandId);
-			return true;
+			if (TransactionIdIsValid(xmin) ?
+				SameVersion(w.hdr.t_tag, w.hdr.t_xid, tag, xmin) :
+				SameTagInXact(w.hdr.t_tag, tag))
+			{
+				walk_info(&w, InvalidCommandId);
+				return true;
+			}
+			if (!TransactionIdIsValid(xmin) && status != XID_CURRENT &&
+				status != XID_ABORTED)
+				return false;
 		}
 		if (status == XID_ABORTED)
 			w.hdr.t_infomask |= IP_ABORTED;
@@ -747,6 +774,25 @@ inplace_fetch_tagged(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 		if (!walk_back(&w, status == XID_COMMITTED, NULL))
 			return false;
 	}
+}
+
+bool
+inplace_fetch_ours(Relation rel, Buffer buffer, Page page, BlockNumber blk,
+				   OffsetNumber off, VersionTag tag, RowVersion *version)
+{
+	return fetch_tagged(rel, page, blk, off, tag, InvalidTransactionId, version);
+}
+
+bool
+inplace_fetch_target(Relation rel, Buffer buffer, const RowTarget *target,
+					 RowVersion *version)
+{
+	Assert(target->kind == TARGET_FOUND || target->kind == TARGET_OURS);
+	return fetch_tagged(rel, BufferGetPage(buffer),
+						ItemPointerGetBlockNumber(&target->tid),
+						ItemPointerGetOffsetNumber(&target->tid), target->tag,
+						target->kind == TARGET_FOUND ? target->xmin :
+						InvalidTransactionId, version);
 }
 
 RowState

@@ -154,7 +154,7 @@ link_effort(const InplaceTupleHeaderData *newer)
 {
 	uint32		chance = murmurhash32(newer->t_xid);
 
-	if (newer->t_tag % UNDO_LINK_SPACING == 0 || chance % 16 == 0)
+	if (TagNumber(newer->t_tag) % UNDO_LINK_SPACING == 0 || chance % 16 == 0)
 		return LINK_IF_FAR;
 	return chance % 2 == 0 ? LINK_IF_SEVERAL : LINK_NONE;
 }
@@ -168,10 +168,10 @@ fetch(LinkWalk *w, const InplaceTupleHeaderData *hdr)
 {
 	if (!HdrHasUndo(hdr) || (hdr->t_infomask & IP_FROZEN))
 		return false;
-	if (!UndoFetchRecord(w->rel, HdrGetUndo(hdr), w->block, w->off, hdr, true,
+	if (!UndoFetchRecord(w->rel, HdrUndoPtr(hdr), w->block, w->off, hdr, true,
 						 &w->rec))
 		return false;
-	UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(hdr), w->block, w->off);
+	UndoWalkCheck(&w->guard, w->rel, HdrUndoPtr(hdr), w->block, w->off);
 	return true;
 }
 
@@ -331,10 +331,13 @@ write_links(LinkWalk *w, InplaceTupleHeader base)
 	UndoPrepare(w->rel, w->undo_len, base->t_xid, &ui);
 	for (int i = 0; i < w->nlinks; i++)
 	{
-		memcpy(w->undo + w->starts[i] + SizeOfUndoRecordHeader +
-			   offsetof(InplaceTupleHeaderData, t_undo),
-			   base->t_undo, sizeof(base->t_undo));
-		HdrSetUndo(base, ui.ptr + w->starts[i]);
+		char	   *old = w->undo + w->starts[i] + SizeOfUndoRecordHeader;
+		InplaceTupleHeaderData hdr;
+
+		memcpy(&hdr, old, SizeOfInplaceTupleHeader);
+		HdrSetUndoPtr(&hdr, HdrUndoPtr(base));
+		memcpy(old, &hdr, SizeOfInplaceTupleHeader);
+		HdrSetUndoPtr(base, ui.ptr + w->starts[i]);
 	}
 
 	START_CRIT_SECTION();

@@ -73,15 +73,23 @@ relative_flags(const InplaceTupleHeaderData *old,
 	*flags = UR_RELATIVE_HEADER;
 	if (old->t_infomask & IP_FROZEN)
 		*flags |= UR_FROZEN;
-	if (newer->t_tag == old->t_tag)
-		*flags |= UR_TAG_SAME;
-	else if (newer->t_tag != NextTag(old->t_tag))
-		return false;
-	else if (old->t_tag == 0)
-		*flags |= UR_TAG_ZERO;
-	else if (old->t_tag == INPLACE_MAX_TAG)
-		*flags |= UR_TAG_WRAPPED;
-	return true;
+	switch (TagStepBetween(old->t_tag, newer->t_tag))
+	{
+		case TAG_SAME:
+			*flags |= UR_TAG_SAME;
+			return true;
+		case TAG_FROM_FIRST:
+			*flags |= UR_TAG_ZERO;
+			return true;
+		case TAG_FROM_LAST:
+			*flags |= UR_TAG_WRAPPED;
+			return true;
+		case TAG_FROM_BEFORE:
+			return true;
+		case TAG_NO_STEP:
+			break;
+	}
+	return false;
 }
 
 Size
@@ -157,10 +165,12 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 		if (newer)
 		{
 			rec->old.t_natts = newer->t_natts & ~IP_UNCHANGED;
-			rec->old.t_tag = (flags & UR_TAG_SAME) ? newer->t_tag :
-				(flags & UR_TAG_ZERO) ? 0 :
-				(flags & UR_TAG_WRAPPED) ? INPLACE_MAX_TAG :
-				newer->t_tag - 1;
+			rec->old.t_tag =
+				TagBeforeStep(newer->t_tag,
+							  (flags & UR_TAG_SAME) ? TAG_SAME :
+							  (flags & UR_TAG_ZERO) ? TAG_FROM_FIRST :
+							  (flags & UR_TAG_WRAPPED) ? TAG_FROM_LAST :
+							  TAG_FROM_BEFORE);
 		}
 	}
 	else
@@ -221,7 +231,7 @@ UndoReportCircle(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off)
 
 /* is the record one of the version it was read for, not of the change? */
 static bool
-same_version(const UndoRecord *rec)
+is_of_version(const UndoRecord *rec)
 {
 	return rec->hdr.ur_type == UNDO_LOCK || rec->hdr.ur_type == UNDO_LINK;
 }
@@ -294,7 +304,7 @@ UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 	uint16		start = UndoPtrOffset(ptr);
 	const char *problem = NULL;
 
-	if (newer && HdrIsBareDelete(newer) && ptr == HdrGetUndo(newer))
+	if (newer && HdrIsBareDelete(newer) && ptr == HdrUndoPtr(newer))
 	{
 		make_bare_record(rel, ptr, block, off, newer, rec);
 		return true;
@@ -327,7 +337,7 @@ UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 	else if (rec->hdr.ur_block != block || rec->hdr.ur_off != off)
 		problem = "belongs to another row";
 	else if (newer &&
-			 (same_version(rec) ?
+			 (is_of_version(rec) ?
 			  rec->old.t_xid != newer->t_xid :
 			  rec->hdr.ur_xid != newer->t_xid))
 		problem = "belongs to another transaction";
@@ -361,7 +371,7 @@ UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
 			return true;
 		hdr = rec->old;
 		newer = &hdr;
-		ptr = HdrGetUndo(&hdr);
+		ptr = HdrUndoPtr(&hdr);
 	}
 	if (!missing_ok)
 		report_bad_undo(rel, ptr, block, off, "is behind too many links");

@@ -174,7 +174,7 @@ walk_chain(ReleaseState *rs, Relation rel, const UndoRow *row,
 			(!HdrHasUndo(&hdr) || (hdr.t_infomask & IP_FROZEN) ||
 			 TransactionIdPrecedes(hdr.t_xid, rs->job->horizon)))
 			return DOUBT_NONE;
-		n = (UndoPtrBlock(HdrGetUndo(&hdr)) - 1) / UNDO_EXTENT_BLOCKS;
+		n = (UndoPtrBlock(HdrUndoPtr(&hdr)) - 1) / UNDO_EXTENT_BLOCKS;
 		if (n < rs->job->nextents && !HdrIsBareDelete(&hdr))
 		{
 			if (is_open(rs, n))
@@ -185,7 +185,7 @@ walk_chain(ReleaseState *rs, Relation rel, const UndoRow *row,
 		}
 		else
 			ended = EXT_STILL_OWNED;
-		if (!UndoFetchRecord(rel, HdrGetUndo(&hdr), row->block, row->off, &hdr,
+		if (!UndoFetchRecord(rel, HdrUndoPtr(&hdr), row->block, row->off, &hdr,
 							 true, &rs->rec))
 			return DOUBT_ALL;
 		hdr = rs->rec.old;

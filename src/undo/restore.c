@@ -204,8 +204,8 @@ check_not_lost(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("the lock of row (%u,%u) of relation \"%s\", whose last change was rolled back, leads to undo record %u/%u, which does not exist",
 						blk, off, RelationGetRelationName(rel),
-						UndoPtrBlock(HdrGetUndo(tup)),
-						UndoPtrOffset(HdrGetUndo(tup)))));
+						UndoPtrBlock(HdrUndoPtr(tup)),
+						UndoPtrOffset(HdrUndoPtr(tup)))));
 }
 
 bool
@@ -245,8 +245,8 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off, bool must)
 			changed = true;
 			break;
 		}
-		UndoFetch(rel, HdrGetUndo(&rc.base), blk, off, &rc.base, false, rec);
-		UndoWalkCheck(&guard, rel, HdrGetUndo(&rc.base), blk, off);
+		UndoFetch(rel, HdrUndoPtr(&rc.base), blk, off, &rc.base, false, rec);
+		UndoWalkCheck(&guard, rel, HdrUndoPtr(&rc.base), blk, off);
 		if (!restore_version(rel, buffer, off, &rc, rec, must))
 			break;
 		changed = true;

@@ -193,10 +193,10 @@ typedef struct SqueezeWalk
 static bool
 fetch(SqueezeWalk *w, const InplaceTupleHeaderData *hdr)
 {
-	if (!UndoFetchRecord(w->rel, HdrGetUndo(hdr), w->block, w->off, hdr, true,
+	if (!UndoFetchRecord(w->rel, HdrUndoPtr(hdr), w->block, w->off, hdr, true,
 						 &w->rec))
 		return false;
-	UndoWalkCheck(&w->guard, w->rel, HdrGetUndo(hdr), w->block, w->off);
+	UndoWalkCheck(&w->guard, w->rel, HdrUndoPtr(hdr), w->block, w->off);
 	return true;
 }
 
@@ -380,7 +380,7 @@ step_back(SqueezeWalk *w)
 			UndoRecord *rec = palloc(sizeof(UndoRecord));
 			bool		found;
 
-			found = UndoFetch(w->rel, HdrGetUndo(&hdr), w->block, w->off, &hdr,
+			found = UndoFetch(w->rel, HdrUndoPtr(&hdr), w->block, w->off, &hdr,
 							  true, rec);
 			w->kept_cid = found ? rec->hdr.ur_cid : FirstCommandId;
 			pfree(rec);
@@ -514,7 +514,7 @@ make_last(InplaceTupleHeader hdr)
 		return;
 	hdr->t_infomask |= IP_FRESH;
 	hdr->t_natts &= ~IP_UNCHANGED;
-	HdrSetUndo32(hdr, 0);
+	HdrSetFreshCid(hdr, 0);
 }
 
 /*
@@ -556,12 +556,12 @@ write_chain(SqueezeWalk *w, InplaceTupleHeader base)
 	{
 		get_old_header(w, i, &hdr);
 		if (i + 1 < w->nkept)
-			HdrSetUndo(&hdr, ui.ptr + w->starts[i + 1]);
+			HdrSetUndoPtr(&hdr, ui.ptr + w->starts[i + 1]);
 		else if (!w->tail)
 			make_last(&hdr);
 		set_old_header(w, i, &hdr);
 	}
-	HdrSetUndo(base, ui.ptr);
+	HdrSetUndoPtr(base, ui.ptr);
 
 	START_CRIT_SECTION();
 	UndoAppend(&ui, w->undo, w->undo_len);

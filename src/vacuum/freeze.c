@@ -74,9 +74,9 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 	rec = palloc(sizeof(UndoRecord));
 	while (HdrHasUndo(&hdr))
 	{
-		UndoFetch(vac->rel, HdrGetUndo(&hdr), survey->blk, off, &hdr, false,
+		UndoFetch(vac->rel, HdrUndoPtr(&hdr), survey->blk, off, &hdr, false,
 				  rec);
-		UndoWalkCheck(&guard, vac->rel, HdrGetUndo(&hdr), survey->blk, off);
+		UndoWalkCheck(&guard, vac->rel, HdrUndoPtr(&hdr), survey->blk, off);
 		if (rec->hdr.ur_type == UNDO_LOCK)
 		{
 			uint32		locker;
@@ -91,8 +91,8 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 		hdr = rec->old;
 		if ((hdr.t_infomask & IP_FROZEN) == 0)
 			hold_always(survey, hdr.t_xid, false);
-		if (hdr.t_infomask & IP_LOCK_DIRECT)
-			hold_always(survey, HdrGetUndo32(&hdr),
+		if (HdrHasDirectLocker(&hdr))
+			hold_always(survey, HdrDirectLocker(&hdr),
 						(hdr.t_infomask & IP_LOCK_MULTI) != 0);
 
 		if ((hdr.t_infomask & IP_FROZEN) != 0 ||
@@ -100,7 +100,7 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 		{
 			/* its lockers come back with it; nothing older does */
 			if (hdr.t_infomask & IP_LOCK_INDIRECT &&
-				UndoFetch(vac->rel, HdrGetUndo(&hdr), survey->blk, off, &hdr,
+				UndoFetch(vac->rel, HdrUndoPtr(&hdr), survey->blk, off, &hdr,
 						  true, rec) &&
 				rec->hdr.ur_type == UNDO_LOCK)
 			{
@@ -130,10 +130,10 @@ survey_lockers(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	memset(&lockers, 0, sizeof(lockers));
 	recorded = inplace_get_lockers(vac->rel, tup, survey->blk, off, &lockers);
 	if (!TransactionIdIsValid(lockers.xid) &&
-		(tup->t_infomask & IP_LOCK_DIRECT))
+		HdrHasDirectLocker(tup))
 	{
 		lockers.multi = (tup->t_infomask & IP_LOCK_MULTI) != 0;
-		lockers.xid = HdrGetUndo32(tup);
+		lockers.xid = HdrDirectLocker(tup);
 	}
 
 	if (recorded && inplace_lockers_alive(&lockers))

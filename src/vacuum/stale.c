@@ -162,7 +162,7 @@ static inline bool
 sweep_is_over(InplaceVacuum *vac, InplaceTupleHeader tup)
 {
 	return (tup->t_infomask & IP_STALE) && HdrIsSwept(tup) &&
-		TransactionIdPrecedes(HdrGetUndo32(tup), vac->cutoffs.OldestXmin);
+		TransactionIdPrecedes(HdrSweptXid(tup), vac->cutoffs.OldestXmin);
 }
 
 static inline void
@@ -194,7 +194,7 @@ find_swept_rows(InplaceVacuum *vac, Page page, OffsetNumber *clear,
 		if (sweep_is_over(vac, tup))
 		{
 			clear[nclear++] = off;
-			advance_horizon(horizon, HdrGetUndo32(tup));
+			advance_horizon(horizon, HdrSweptXid(tup));
 		}
 	}
 	return nclear;
@@ -267,7 +267,7 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	else if (HdrIsSwept(tup))
 	{
 		survey->nstale_pending++;
-		advance_horizon(&vac->newest_mark, HdrGetUndo32(tup));
+		advance_horizon(&vac->newest_mark, HdrSweptXid(tup));
 	}
 	else if (!vac->do_index_vacuuming || has_external_key(vac, tup, &tid))
 		;						/* not as things are */

@@ -22,17 +22,17 @@ desc_header(StringInfo buf, const char *p)
 	appendStringInfo(buf, " xid: %u, flags: [", hdr.t_xid);
 	for (int i = 0; i < nflags; i++)
 		appendStringInfo(buf, "%s%s", i > 0 ? ", " : "", flags[i]);
-	appendStringInfo(buf, "], natts: %u, tag: %u", HdrNatts(&hdr), hdr.t_tag);
+	appendStringInfo(buf, "], natts: %u, tag: %u", HdrNatts(&hdr), TagNumber(hdr.t_tag));
 	if (HdrIsLocked(&hdr))
 		appendStringInfo(buf, ", lock mode: %s",
 						 inplace_lock_mode_name(HdrLockMode(&hdr)));
-	if (hdr.t_infomask & IP_LOCK_DIRECT)
-		appendStringInfo(buf, ", locker: %u", HdrGetUndo32(&hdr));
+	if (HdrHasDirectLocker(&hdr))
+		appendStringInfo(buf, ", locker: %u", HdrDirectLocker(&hdr));
 	else if (HdrIsBareDelete(&hdr))
-		appendStringInfo(buf, ", old xid: %u", BarePtrXid(HdrGetUndo(&hdr)));
+		appendStringInfo(buf, ", old xid: %u", BarePtrXid(HdrUndoPtr(&hdr)));
 	else if (HdrHasUndo(&hdr))
-		appendStringInfo(buf, ", undo: %u/%u", UndoPtrBlock(HdrGetUndo(&hdr)),
-						 UndoPtrOffset(HdrGetUndo(&hdr)));
+		appendStringInfo(buf, ", undo: %u/%u", UndoPtrBlock(HdrUndoPtr(&hdr)),
+						 UndoPtrOffset(HdrUndoPtr(&hdr)));
 }
 
 static void

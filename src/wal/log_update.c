@@ -69,7 +69,7 @@ old_header(const InplaceTupleHeaderData *tup, uint16 infomask, CommandId cid)
 	HdrForgetSweep(&old);
 	old.t_infomask = infomask;
 	if (infomask & IP_FRESH)
-		HdrSetUndo32(&old, cid);
+		HdrSetFreshCid(&old, cid);
 	return old;
 }
 
@@ -84,7 +84,7 @@ inplace_wal_old_row_on_page(const InplaceTupleHeaderData *tup,
 
 	if (wal_consistency_checking[RM_INPLACE_ID] || !inplace_pages_protected())
 		return false;
-	old = old_header(tup, base->t_infomask, HdrGetUndo32(base));
+	old = old_header(tup, base->t_infomask, HdrInsertCid(base));
 	return memcmp(&old, base, SizeOfInplaceTupleHeader) == 0;
 }
 
@@ -129,10 +129,10 @@ inplace_wal_build_update(char *dst, UndoInsert *ui, Relation rel,
 	if (w & XLIP_UPD_WHOLE_HEADER)
 	{
 		InplaceTupleHeaderData old;
-		uint32		cid;
+		CommandId	cid;
 
 		memcpy(&old, undo + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
-		cid = (old.t_infomask & IP_FRESH) ? HdrGetUndo32(&old) : 0;
+		cid = (old.t_infomask & IP_FRESH) ? HdrFreshCid(&old) : 0;
 		Assert((old.t_infomask & OLD_HAS_CID) == 0);
 		if (cid != 0)
 			old.t_infomask |= OLD_HAS_CID;
@@ -274,7 +274,7 @@ inplace_redo_update_from_page(XLogReaderState *record, const char *data,
 		((pu.flags & XLIP_UPD_KEYS) ? IP_KEYS_UPDATED : 0);
 	if (pu.flags & XLIP_UPD_NATTS)
 		hdr.t_natts = pu.natts;
-	HdrSetUndo(&hdr, UndoPtrMake(pu.undo.block, pu.undo.offset));
+	HdrSetUndoPtr(&hdr, UndoPtrMake(pu.undo.block, pu.undo.offset));
 
 	undo_len = rebuild_undo(record, &pu, tup,
 							inplace_tuple_len(tup, ItemIdGetLength(PageGetItemId(page, pu.off))),

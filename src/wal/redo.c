@@ -638,12 +638,14 @@ inplace_mask(char *pagedata, BlockNumber blkno)
 		if (!ItemIdIsNormal(lp))
 			continue;
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
-		tup->t_infomask &= ~(IP_HINT_BITS | IP_SPECULATIVE);
+		tup->t_infomask &= ~IP_HINT_BITS;
 		if (HdrIsSwept(tup))
 			continue;
 		tup->t_natts &= ~IP_UNCHANGED;
-		if ((tup->t_infomask & (IP_FRESH | IP_LOCK_BITS)) == IP_FRESH)
-			memset(tup->t_undo, 0, sizeof(tup->t_undo));
+		if (HdrIsSpeculative(tup))
+			HdrEndSpeculation(tup, 0);
+		else if (HdrHasCid(tup))
+			HdrSetFreshCid(tup, 0);
 	}
 }
 

@@ -185,9 +185,14 @@ inplace_redo_update_compact(XLogReaderState *record, const char *data, Size len)
 	memset(&newer, 0, sizeof(newer));
 	old.t_xid = cu.old_xid;
 	old.t_infomask = (cu.flags & XLIP_UPD_OLD_FROZEN) ? IP_FROZEN : 0;
-	old.t_tag = (cu.flags & XLIP_UPD_TAG_ZERO) ? 0 :
-		(cu.flags & XLIP_UPD_TAG_WRAPPED) ? INPLACE_MAX_TAG : 1;
-	newer.t_tag = NextTag(old.t_tag);
+	newer.t_tag = NextTag(NextTag(FirstVersionTag));
+	old.t_tag = TagBeforeStep(newer.t_tag, TAG_FROM_BEFORE);
+	if (cu.flags & (XLIP_UPD_TAG_ZERO | XLIP_UPD_TAG_WRAPPED))
+	{
+		old.t_tag = TagBeforeStep(newer.t_tag, (cu.flags & XLIP_UPD_TAG_ZERO) ?
+								  TAG_FROM_FIRST : TAG_FROM_LAST);
+		newer.t_tag = NextTag(old.t_tag);
+	}
 	undo_len = UndoBuild(undo, UNDO_UPDATE, xid, cu.cid, LocatorSpc(loc),
 						 LocatorRel(loc), blk, cu.off, &old, &newer, true,
 						 cu.backward, cu.backward_len);
@@ -204,7 +209,7 @@ inplace_redo_update_compact(XLogReaderState *record, const char *data, Size len)
 		hdr.t_tag = NextTag(tup->t_tag);
 		hdr.t_infomask = (tup->t_infomask & IP_STALE) |
 			((cu.flags & XLIP_UPD_KEYS) ? IP_KEYS_UPDATED : 0);
-		HdrSetUndo(&hdr, UndoPtrMake(cu.undo.block, cu.undo.offset));
+		HdrSetUndoPtr(&hdr, UndoPtrMake(cu.undo.block, cu.undo.offset));
 		inplace_redo_apply_update(record, page, cu.off, &hdr, cu.forward, cu.forward_len);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
 			PageClearAllVisible(page);
@@ -251,7 +256,7 @@ inplace_redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 		tup->t_infomask = (tup->t_infomask & (IP_STALE | IP_PADDED)) |
 			IP_DELETED | IP_KEYS_UPDATED |
 			((cu.flags & XLIP_DEL_PARTITION) ? IP_MOVED_PARTITION : 0);
-		HdrSetUndo(tup, UndoPtrMake(cu.undo.block, cu.undo.offset));
+		HdrSetUndoPtr(tup, UndoPtrMake(cu.undo.block, cu.undo.offset));
 		PageSetPrunable(page, xid);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
 			PageClearAllVisible(page);
