@@ -34,7 +34,7 @@
  *	  hardly ever), never the reverse.
  *
  * Corrupt data must not crash or stop us
- *	  Rows are validated before they are deformed (InsightCheckRow), and each
+ *	  Rows are validated before they are deformed (walk.c), and each
  *	  page, and each index scan, is looked at in a subtransaction: an error of
  *	  the kinds that damage causes becomes a line of the result.
  *
@@ -293,7 +293,6 @@ check_item(CheckState *state, BlockNumber block, OffsetNumber off, Page page,
 	Size		version_len;
 	const char *problem;
 	bool		seen;
-	Size		len;
 
 	/* a private, aligned copy, whatever the flag says */
 	memcpy(tup, PageGetItem(page, lp), itemlen);
@@ -304,24 +303,15 @@ check_item(CheckState *state, BlockNumber block, OffsetNumber off, Page page,
 		CheckReport(state, block, off, NULL, "error",
 					psprintf("aligned row stands at byte %u", ItemIdGetOffset(lp)));
 
-	/*
-	 * What an aborted ALTER TABLE ... ADD COLUMN and its transaction left
-	 * behind has columns that nobody knows.
-	 */
 	problem = CheckXid(state, tup);
-	if (problem == NULL && HdrNatts(tup) > state->desc->natts &&
-		inplace_copied_xid_status(state->rel, tup, block, off) == XID_ABORTED)
-		return;
 	if (problem == NULL)
-		problem = InsightCheckRow(state->desc, tup, itemlen, &len);
+		problem = InsightWalkBegin(&state->walk, state->rel, &state->limits,
+								   block, off, tup, itemlen);
 	if (problem != NULL)
 	{
 		CheckReport(state, block, off, NULL, "error", problem);
 		return;
 	}
-
-	InsightWalkBegin(&state->walk, state->rel, &state->limits, block, off,
-					 tup, len);
 
 	if (PageIsAllVisible(page))
 	{

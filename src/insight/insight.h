@@ -53,7 +53,8 @@ typedef enum InsightUndo
 /*
  * A walk over a row's versions, newest first.  Begin and Back stop at a
  * version and fill in everything below; "tuple" is private, MAXALIGNed, has
- * neither padding nor an indirect lock, and has been validated.
+ * neither padding nor an indirect lock, and has been validated, its attributes
+ * too if they are known.
  */
 typedef struct InsightWalk
 {
@@ -66,6 +67,8 @@ typedef struct InsightWalk
 	Size		len;
 	int			version;		/* 0 is the newest */
 	InsightXidStatus status;	/* of t_xid */
+	bool		unknown_columns;	/* rolled back, with columns that nobody knows
+									 * any more: not to be deformed */
 
 	/* the lock on this version, if it has one */
 	bool		locked;
@@ -83,6 +86,7 @@ typedef struct InsightWalk
 	const char *problem;		/* set if undo_state is BAD, or Back failed */
 
 	/* private */
+	int			known_natts;	/* of versions rolled back; -1: not looked for */
 	uint64		steps;
 	UndoPtr		landmark;		/* to notice a cycle */
 	UndoRecord	rec;
@@ -106,8 +110,11 @@ extern InsightXidStatus InsightGetXidStatus(const InsightLimits *limits,
 /*
  * Is what lies in itemlen bytes at tup a row that can be deformed?  Returns
  * NULL and the length without padding, or what is wrong.  tup must be
- * MAXALIGNed if IP_ALIGNED.
+ * MAXALIGNed if IP_ALIGNED.  Whoever has the row, and not a mere version of it
+ * that is known to have been committed, asks InsightWalkBegin.
  */
+extern const char *InsightCheckShape(const InplaceTupleHeaderData *tup,
+									 Size itemlen, Size *len);
 extern const char *InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup,
 								   Size itemlen, Size *len);
 
@@ -119,14 +126,14 @@ extern void InsightDeform(TupleDesc desc, InplaceTupleHeader tup,
 extern bool InsightVisible(const InsightWalk *walk, Snapshot snapshot);
 
 /*
- * tup: a private copy of the item at (block, off), validated by
- * InsightCheckRow, which gave len.  Back returns false if there is no older
+ * tup: a private copy of the item at (block, off), of itemlen bytes.  Begin returns
+ * NULL, or what is wrong with it, and then the walk has not begun.  Back returns false if there is no older
  * version to be had: undo_state then says why, or problem what is wrong.
  */
-extern void InsightWalkBegin(InsightWalk *walk, Relation rel,
-							 const InsightLimits *limits, BlockNumber block,
-							 OffsetNumber off, InplaceTupleHeader tup,
-							 Size len);
+extern const char *InsightWalkBegin(InsightWalk *walk, Relation rel,
+									const InsightLimits *limits,
+									BlockNumber block, OffsetNumber off,
+									InplaceTupleHeader tup, Size itemlen);
 extern bool InsightWalkBack(InsightWalk *walk);
 
 /*

@@ -70,27 +70,6 @@ null_bits_text(const bits8 *bits, int natts)
 	return str;
 }
 
-/* bytes of the item in use: all of them, if the padding makes no sense */
-static Size
-used_len(const char *item, Size itemlen, uint16 infomask, Size hdrsize)
-{
-	Size		pad;
-
-	if (!(infomask & IP_PADDED))
-		return itemlen;
-	pad = (uint8) item[itemlen - 1];
-	if (pad == 255)
-	{
-		uint16		big;
-
-		if (itemlen < hdrsize + 3)
-			return itemlen;
-		memcpy(&big, item + itemlen - 3, sizeof(big));
-		pad = big;
-	}
-	return pad <= itemlen - hdrsize ? itemlen - pad : itemlen;
-}
-
 static void
 show_tuple(const char *item, Size itemlen, Datum *values, bool *nulls)
 {
@@ -152,9 +131,15 @@ show_tuple(const char *item, Size itemlen, Datum *values, bool *nulls)
 	}
 
 	{
-		Size		len = used_len(item, itemlen, hdr.t_infomask, hdrsize) - hdrsize;
-		bytea	   *data = palloc(VARHDRSZ + len);
+		Size		len;
+		bytea	   *data;
 
+		/* all bytes of the item, if it makes no sense */
+		if (InsightCheckShape((const InplaceTupleHeaderData *) item, itemlen,
+							  &len) != NULL)
+			len = itemlen;
+		len -= hdrsize;
+		data = palloc(VARHDRSZ + len);
 		SET_VARSIZE(data, VARHDRSZ + len);
 		memcpy(VARDATA(data), item + hdrsize, len);
 		values[COL_DATA] = PointerGetDatum(data);

@@ -25,6 +25,7 @@
 #include "utils/builtins.h"
 
 #include "insight/insight.h"
+#include "table/rowcheck.h"
 
 PG_FUNCTION_INFO_V1(inplace_row_locks);
 Datum		inplace_row_locks(PG_FUNCTION_ARGS);
@@ -179,9 +180,7 @@ show_row(ReturnSetInfo *rsinfo, InsightWalk *walk)
 	if (walk->status == INSIGHT_XID_IN_PROGRESS)
 	{
 		TransactionId xid = walk->tuple->t_xid;
-		uint16		infomask = walk->tuple->t_infomask;
-		bool		keys = (infomask & IP_KEYS_UPDATED) ||
-			((infomask & IP_DELETED) && !(infomask & IP_MOVED));
+		bool		keys = inplace_change_mode(walk->tuple) == LockTupleExclusive;
 
 		if (!changes_old_row(walk))
 			return;
@@ -221,7 +220,6 @@ show_page(ReturnSetInfo *rsinfo, Relation rel, InsightLimits *limits,
 		ItemId		lp = PageGetItemId(page, off);
 		InplaceTupleHeader tup;
 		const char *problem;
-		Size		len;
 
 		if (!ItemIdIsNormal(lp))
 			continue;
@@ -233,16 +231,10 @@ show_page(ReturnSetInfo *rsinfo, Relation rel, InsightLimits *limits,
 			((tup->t_infomask & (IP_FROZEN | IP_HINT_BITS)) ||
 			 !TransactionIdIsInProgress(tup->t_xid)))
 			continue;
-		/* an aborted ADD COLUMN may have left more columns than there are */
-		if (HdrNatts(tup) > RelationGetDescr(rel)->natts &&
-			InsightGetXidStatus(limits, tup->t_xid,
-								tup->t_infomask) == INSIGHT_XID_ABORTED)
-			continue;
-		problem = InsightCheckRow(RelationGetDescr(rel), tup,
-								  ItemIdGetLength(lp), &len);
+		problem = InsightWalkBegin(walk, rel, limits, block, off, tup,
+								   ItemIdGetLength(lp));
 		if (problem != NULL)
 			refuse_damaged_row(rel, block, off, problem);
-		InsightWalkBegin(walk, rel, limits, block, off, tup, len);
 		show_row(rsinfo, walk);
 	}
 }

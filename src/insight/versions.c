@@ -23,6 +23,7 @@
 #include "utils/lsyscache.h"
 
 #include "insight/insight.h"
+#include "table/rowcheck.h"
 
 PG_FUNCTION_INFO_V1(inplace_versions);
 Datum		inplace_versions(PG_FUNCTION_ARGS);
@@ -49,6 +50,7 @@ typedef struct Shown
 {
 	MemoryContext cxt;			/* all that hangs off it */
 	InplaceTupleHeaderData hdr;
+	bool		unknown_columns;
 	Datum	   *attr;			/* point into a copy in cxt */
 	bool	   *isnull;
 	Datum		values[NUM_COLS];
@@ -234,12 +236,7 @@ show_lock(VersionsState *state, const InsightWalk *walk)
 		set_text(values, nulls, COL_STATUS,
 				 status_name(InsightGetXidStatus(&state->limits,
 												 members[i].xid, 0)));
-		if (members[i].status == MultiXactStatusUpdate)
-			mode = LockTupleExclusive;
-		else if (members[i].status == MultiXactStatusNoKeyUpdate)
-			mode = LockTupleNoKeyExclusive;
-		else
-			mode = (LockTupleMode) members[i].status;
+		mode = inplace_member_mode(members[i].status);
 		set_text(values, nulls, COL_LOCK_MODE, inplace_lock_mode_name(mode));
 		if (UndoPtrIsValid(walk->lock_undo))
 			set_text(values, nulls, COL_UNDO, InsightUndoText(walk->lock_undo));
@@ -269,7 +266,9 @@ show_version(VersionsState *state, InsightWalk *walk, bool *found_visible)
 	shown->hdr = *tuple;
 	shown->attr = palloc(sizeof(Datum) * Max(desc->natts, 1));
 	shown->isnull = palloc(sizeof(bool) * Max(desc->natts, 1));
-	InsightDeform(desc, tuple, shown->attr, shown->isnull);
+	shown->unknown_columns = walk->unknown_columns;
+	if (!shown->unknown_columns)
+		InsightDeform(desc, tuple, shown->attr, shown->isnull);
 	memset(nulls, true, sizeof(shown->nulls));
 
 	deleted = (tuple->t_infomask & IP_DELETED) != 0;
@@ -297,7 +296,7 @@ show_version(VersionsState *state, InsightWalk *walk, bool *found_visible)
 	set_text(values, nulls, COL_STATUS, status_name(walk->status));
 	if (UndoPtrIsValid(walk->undo) && !UndoPtrIsBare(walk->undo))
 		set_text(values, nulls, COL_UNDO, InsightUndoText(walk->undo));
-	if (!deleted)
+	if (!deleted && !shown->unknown_columns)
 		set_text(values, nulls, COL_CONTENTS,
 				 row_text(state, shown->attr, shown->isnull));
 
@@ -335,7 +334,6 @@ inplace_versions(PG_FUNCTION_ARGS)
 	Page		page;
 	char	   *item = NULL;
 	Size		itemlen = 0;
-	Size		len;
 	const char *problem;
 	bool		found_visible = false;
 	int			i;
@@ -384,7 +382,9 @@ inplace_versions(PG_FUNCTION_ARGS)
 	{
 		Shown	   *newer;
 
-		problem = InsightCheckRow(desc, (InplaceTupleHeader) item, itemlen, &len);
+		walk = palloc(sizeof(InsightWalk));
+		problem = InsightWalkBegin(walk, state.rel, &state.limits, blk, off,
+								   (InplaceTupleHeader) item, itemlen);
 		if (problem)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
@@ -408,10 +408,6 @@ inplace_versions(PG_FUNCTION_ARGS)
 			fmgr_info(outfunc, &state.out[i]);
 		}
 
-		walk = palloc(sizeof(InsightWalk));
-		InsightWalkBegin(walk, state.rel, &state.limits, blk, off,
-						 (InplaceTupleHeader) item, len);
-
 		if (walk->locked)
 			show_lock(&state, walk);
 		newer = show_version(&state, walk, &found_visible);
@@ -427,7 +423,8 @@ inplace_versions(PG_FUNCTION_ARGS)
 
 				older = show_version(&state, walk, &found_visible);
 				oldcxt = MemoryContextSwitchTo(newer->cxt);
-				if (!(newer->hdr.t_infomask & IP_DELETED))
+				if (!(newer->hdr.t_infomask & IP_DELETED) &&
+					!newer->unknown_columns && !older->unknown_columns)
 				{
 					newer->values[COL_CHANGED] =
 						changed_array(desc, newer, older);

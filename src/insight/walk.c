@@ -156,26 +156,21 @@ check_flags(const InplaceTupleHeaderData *h)
 	return NULL;
 }
 
+/*
+ * Is what lies in itemlen bytes at tup a row as far as can be told without its
+ * columns?  NULL and the length without padding, or what is wrong.
+ */
 const char *
-InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup, Size itemlen,
-				Size *len)
+InsightCheckShape(const InplaceTupleHeaderData *tup, Size itemlen, Size *len)
 {
-	uint16		ends[MaxTupleAttributeNumber + 1];
 	const char *data = (const char *) tup;
 	const char *problem;
-	Size		start;
-	int			natts;
-	int			i;
 
 	*len = 0;
 	if (itemlen < SizeOfInplaceTupleHeader)
 		return "item is shorter than a row header";
 	if (itemlen > InplaceMaxTupleSize)
 		return "item is longer than a row can be";
-	natts = HdrNatts(tup);
-	if (natts > desc->natts)
-		return psprintf("row has %d attributes, the relation has %d",
-						natts, desc->natts);
 	if (HdrSize(tup) > itemlen)
 		return "null bitmap runs over the item's end";
 	if (!TagIsValid(tup->t_tag))
@@ -211,9 +206,26 @@ InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup, Size itemlen,
 		*len = 0;
 		return "padding does not fit the item";
 	}
+	return NULL;
+}
 
-	if (inplace_attr_ends(desc, tup, ends, *len) != *len)
-		return psprintf("attributes do not end at the row's length %zu", *len);
+/*
+ * ... and can a row of that shape be deformed?
+ */
+static const char *
+check_attributes(TupleDesc desc, InplaceTupleHeader tup, Size len)
+{
+	uint16		ends[MaxTupleAttributeNumber + 1];
+	const char *data = (const char *) tup;
+	int			natts = HdrNatts(tup);
+	Size		start;
+	int			i;
+
+	if (natts > desc->natts)
+		return psprintf("row has %d attributes, the relation has %d",
+						natts, desc->natts);
+	if (inplace_attr_ends(desc, tup, ends, len) != len)
+		return psprintf("attributes do not end at the row's length %zu", len);
 
 	/* our own and the external kinds of varlena have no other guard */
 	start = HdrSize(tup);
@@ -222,7 +234,7 @@ InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup, Size itemlen,
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 		Size		size;
 
-		if (ends[i] < start || ends[i] > *len)
+		if (ends[i] < start || ends[i] > len)
 			return psprintf("attribute %d ends before it starts", i + 1);
 		size = ends[i] - start;
 		if (att->attlen == -1 && size > 0 && (uint8) data[start] == 0x01)
@@ -263,6 +275,68 @@ InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup, Size itemlen,
 	}
 
 	return NULL;
+}
+
+const char *
+InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup, Size itemlen,
+				Size *len)
+{
+	const char *problem = InsightCheckShape(tup, itemlen, len);
+
+	return problem ? problem : check_attributes(desc, tup, *len);
+}
+
+/*
+ * How many of the columns of a version are known.  A version of a transaction that has
+ * been rolled back may have columns that it had added itself, and that no longer
+ * exist, or are others by now.  Those are certain that the newest version of somebody
+ * else has; none if the row was inserted by it.
+ */
+static int
+known_natts(InsightWalk *walk, const InplaceTupleHeaderData *tup)
+{
+	InplaceTupleHeaderData hdr = *tup;
+
+	/* one transaction makes no more versions of a row, and one lock on each */
+	for (int i = 0; i < 2 * (INPLACE_MAX_TAG + 1); i++)
+	{
+		if (InsightGetXidStatus(walk->limits, hdr.t_xid,
+								hdr.t_infomask) != INSIGHT_XID_ABORTED)
+			return HdrNatts(&hdr);
+		if (!HdrHasUndo(&hdr) || !UndoPtrIsValid(HdrUndoPtr(&hdr)) ||
+			!UndoFetch(walk->rel, HdrUndoPtr(&hdr), walk->block, walk->off,
+					   &hdr, true, &walk->rec))
+			break;
+		hdr = walk->rec.old;
+	}
+	return 0;
+}
+
+/*
+ * Is this version of the row sound?  All functions that look into tables ask here.  Of
+ * one with columns that are not known nothing but the shape can be told:
+ * walk->unknown_columns.
+ */
+static const char *
+check_version(InsightWalk *walk, InplaceTupleHeader tup, Size itemlen, Size *len)
+{
+	const char *problem = InsightCheckShape(tup, itemlen, len);
+
+	walk->unknown_columns = false;
+	if (problem)
+		return problem;
+	if (InsightGetXidStatus(walk->limits, tup->t_xid,
+							tup->t_infomask) == INSIGHT_XID_ABORTED)
+	{
+		if (walk->known_natts < 0)
+			walk->known_natts = known_natts(walk, tup);
+		if (HdrNatts(tup) > walk->known_natts)
+		{
+			walk->unknown_columns = true;
+			return NULL;
+		}
+	}
+	return check_attributes(RelationGetDescr(walk->rel), tup, *len);
 }
 
 void
@@ -403,11 +477,13 @@ walk_resolve(InsightWalk *walk)
 	}
 }
 
-void
+const char *
 InsightWalkBegin(InsightWalk *walk, Relation rel, const InsightLimits *limits,
 				 BlockNumber block, OffsetNumber off, InplaceTupleHeader tup,
-				 Size len)
+				 Size itemlen)
 {
+	const char *problem;
+
 	walk->rel = rel;
 	walk->limits = limits;
 	walk->block = block;
@@ -416,12 +492,16 @@ InsightWalkBegin(InsightWalk *walk, Relation rel, const InsightLimits *limits,
 	walk->problem = NULL;
 	walk->steps = 0;
 	walk->landmark = InvalidUndoPtr;
+	walk->known_natts = -1;
 
+	problem = check_version(walk, tup, itemlen, &walk->len);
+	if (problem)
+		return problem;
 	walk->tuple = (InplaceTupleHeader) walk->space[0].data;
-	memcpy(walk->tuple, tup, len);
-	walk->len = len;
+	memcpy(walk->tuple, tup, walk->len);
 	walk->tuple->t_infomask &= ~IP_PADDED;
 	walk_resolve(walk);
+	return NULL;
 }
 
 bool
@@ -483,7 +563,8 @@ InsightWalkBack(InsightWalk *walk)
 	relative = (rec->hdr.ur_flags & UR_RELATIVE_HEADER) != 0;
 	*older = rec->old;
 	older->t_infomask &= ~IP_PADDED;
-	problem = InsightCheckRow(RelationGetDescr(walk->rel), older, len, &len);
+	/* (may read other undo into walk->rec, which we are done with) */
+	problem = check_version(walk, older, len, &len);
 	if (problem)
 	{
 		walk->problem = psprintf("version before undo record %s: %s",
@@ -506,7 +587,8 @@ InsightVisible(const InsightWalk *walk, Snapshot snapshot)
 	switch (walk->status)
 	{
 		case INSIGHT_XID_CURRENT:
-			return !walk->cid_known || walk->cid < snapshot->curcid;
+			return walk->cid_known ? walk->cid < snapshot->curcid :
+				!HdrIsSpeculative(walk->tuple);
 		case INSIGHT_XID_COMMITTED:
 			return (walk->tuple->t_infomask & IP_FROZEN) != 0 ||
 				!TransactionIdIsNormal(walk->tuple->t_xid) ||

@@ -79,7 +79,7 @@ typedef uint64 UndoPtr;			/* block number << 16 | byte offset in page */
  */
 typedef struct VersionTag
 {
-	uint8		number;			/* 0 .. INPLACE_MAX_TAG */
+	uint8		version_number; /* 0 .. INPLACE_MAX_TAG */
 } VersionTag;
 
 typedef struct InplaceTupleHeaderData
@@ -157,28 +157,28 @@ StaticAssertDecl(sizeof(InplaceTupleHeaderData) == SizeOfInplaceTupleHeader,
 static inline bool
 TagIsFirst(VersionTag tag)
 {
-	return tag.number == 0;
+	return tag.version_number == 0;
 }
 
 /* to be shown, or for arithmetic; not for comparing versions */
 static inline int
 TagNumber(VersionTag tag)
 {
-	return tag.number;
+	return tag.version_number;
 }
 
 /* (of a damaged row) */
 static inline bool
 TagIsValid(VersionTag tag)
 {
-	return tag.number <= INPLACE_MAX_TAG;
+	return tag.version_number <= INPLACE_MAX_TAG;
 }
 
 static inline VersionTag
 NextTag(VersionTag tag)
 {
 	return (VersionTag) {
-		tag.number >= INPLACE_MAX_TAG ? 1 : tag.number + 1
+		tag.version_number >= INPLACE_MAX_TAG ? 1 : tag.version_number + 1
 	};
 }
 
@@ -191,7 +191,7 @@ NextTag(VersionTag tag)
 static inline bool
 TagRunsOut(VersionTag tag)
 {
-	return tag.number >= INPLACE_MAX_TAG - 1;
+	return tag.version_number >= INPLACE_MAX_TAG - 1;
 }
 
 /*
@@ -214,14 +214,14 @@ static inline bool
 SameVersion(VersionTag a, TransactionId a_xid,
 			VersionTag b, TransactionId b_xid)
 {
-	return a.number == b.number && TransactionIdEquals(a_xid, b_xid);
+	return a.version_number == b.version_number && TransactionIdEquals(a_xid, b_xid);
 }
 
 /* ... if both are of those that our own transaction has to do with? */
 static inline bool
 SameTagInXact(VersionTag a, VersionTag b)
 {
-	return a.number == b.number;
+	return a.version_number == b.version_number;
 }
 
 static inline bool
@@ -247,12 +247,12 @@ typedef enum TagStep
 static inline TagStep
 TagStepBetween(VersionTag old, VersionTag newer)
 {
-	if (newer.number == old.number)
+	if (newer.version_number == old.version_number)
 		return TAG_SAME;
-	if (newer.number != NextTag(old).number)
+	if (newer.version_number != NextTag(old).version_number)
 		return TAG_NO_STEP;
-	return old.number == 0 ? TAG_FROM_FIRST :
-		old.number == INPLACE_MAX_TAG ? TAG_FROM_LAST : TAG_FROM_BEFORE;
+	return old.version_number == 0 ? TAG_FROM_FIRST :
+		old.version_number == INPLACE_MAX_TAG ? TAG_FROM_LAST : TAG_FROM_BEFORE;
 }
 
 /* of an old header that has such a step to "newer" */
@@ -269,7 +269,7 @@ TagBeforeStep(VersionTag newer, TagStep step)
 			};
 		case TAG_FROM_BEFORE:
 			return (VersionTag) {
-				newer.number - 1
+				newer.version_number - 1
 			};
 		case TAG_SAME:
 		case TAG_NO_STEP:
@@ -305,7 +305,7 @@ TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off,
 			 VersionTag tag)
 {
 	ItemPointerSet(tid, blk,
-				   off | ((tag.number == 0 ? INPLACE_TAG_FIRST : tag.number)
+				   off | ((tag.version_number == 0 ? INPLACE_TAG_FIRST : tag.version_number)
 						  << INPLACE_OFFSET_BITS));
 }
 
@@ -323,7 +323,7 @@ static inline void
 TidSetVersion(ItemPointer tid, BlockNumber blk, OffsetNumber off,
 			  VersionTag tag)
 {
-	ItemPointerSet(tid, blk, off | (tag.number << INPLACE_OFFSET_BITS));
+	ItemPointerSet(tid, blk, off | (tag.version_number << INPLACE_OFFSET_BITS));
 }
 
 static inline void
