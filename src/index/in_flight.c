@@ -323,29 +323,15 @@ in_flight_let_parallel(RelFileLocator index)
 	pg_atomic_fetch_and_u64(held_up, ~(UINT64CONST(1) << index_bit(index)));
 }
 
-/*
- * The number of the first process from "first" on that leads a parallel scan of the
- * index or of one that shares its bit; MaxBackends if there is none.  "which"
- * is for in_flight_parallel_same().
- */
-int
-in_flight_parallel(RelFileLocator index, int first, uint32 *which)
+/* does anybody lead a parallel scan of the index or of one that shares its bit? */
+bool
+in_flight_parallel(RelFileLocator index)
 {
 	int			bit = index_bit(index);
 
 	pg_memory_barrier();
-	for (int i = first; i < MaxBackends; i++)
-	{
-		*which = pg_atomic_read_u32(&slots[i].slot.parallel[bit]);
-		if (*which % 2 == 1)
-			return i;
-	}
-	return MaxBackends;
-}
-
-/* does the process lead what it led then? */
-bool
-in_flight_parallel_same(RelFileLocator index, int process, uint32 which)
-{
-	return pg_atomic_read_u32(&slots[process].slot.parallel[index_bit(index)]) == which;
+	for (int i = 0; i < MaxBackends; i++)
+		if (pg_atomic_read_u32(&slots[i].slot.parallel[bit]) % 2 == 1)
+			return true;
+	return false;
 }

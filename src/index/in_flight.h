@@ -24,8 +24,7 @@ extern bool in_flight_any(RelFileLocator index);
 extern uint64 in_flight_parallel_since(RelFileLocator index);
 extern void in_flight_hold_parallel(RelFileLocator index);
 extern void in_flight_let_parallel(RelFileLocator index);
-extern int	in_flight_parallel(RelFileLocator index, int first, uint32 *which);
-extern bool in_flight_parallel_same(RelFileLocator index, int process, uint32 which);
+extern bool in_flight_parallel(RelFileLocator index);
 
 static inline uint32
 in_flight_hash(RelFileLocator index)

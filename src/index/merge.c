@@ -465,6 +465,17 @@ shift_locked(MergeState *ms, Buffer lbuf, Buffer rbuf, BTStack stack)
 typedef MergeResult (*ChangeLocked) (MergeState *ms, Buffer lbuf, Buffer rbuf,
 									 BTStack stack);
 
+/*
+ * May a scan be between two pages of the index, or use what it has copied of the page
+ * whose entries are to go?  Scans have said so; the pin is asked for as well, so that
+ * nobody is passed over who reads the page without having said so.
+ */
+static bool
+misleads_a_scan(MergeState *ms, Buffer lbuf)
+{
+	return in_flight_any(RelLocator(ms->index)) || !IsBufferCleanupOK(lbuf);
+}
+
 static MergeResult
 change_once(MergeState *ms, const MergePair *pair, BTStack stack, ChangeLocked change)
 {
@@ -475,7 +486,7 @@ change_once(MergeState *ms, const MergePair *pair, BTStack stack, ChangeLocked c
 	/* the page is not to be left half-dead */
 	HOLD_INTERRUPTS();
 	if (are_neighbours(lbuf, rbuf))
-		result = in_flight_any(RelLocator(ms->index)) ? MERGE_BUSY :
+		result = misleads_a_scan(ms, lbuf) ? MERGE_BUSY :
 			change(ms, lbuf, rbuf, stack);
 	_bt_relbuf(ms->index, rbuf);
 	if (P_ISHALFDEAD(BTPageGetOpaque(BufferGetPage(lbuf))) && result == MERGE_DONE)

@@ -53,6 +53,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/atomics.h"
+#include "storage/bufmgr.h"
 #include "storage/procsignal.h"
 #include "storage/shmem.h"
 #include "storage/standby.h"
@@ -68,6 +69,10 @@
 /* how long replay sleeps while it waits for a scan, at first and at most */
 #define FIRST_WAIT_USEC	1000
 #define MAX_WAIT_USEC	50000
+
+/* how long it holds up parallel scans at a time, and lets those begin that it has */
+#define HOLD_UP_USEC	1000000
+#define LET_BEGIN_USEC	10000
 
 typedef struct StandbyScanShared
 {
@@ -148,33 +153,70 @@ waited_enough(void)
 		GetCurrentTimestamp() >= TimestampTzPlusMilliseconds(received, delay);
 }
 
-/*
- * Before pages of the index are merged; none is locked.  Until standby_note_merge()
- * no parallel scan begins.
- */
-void
-standby_wait_for_scans(RelFileLocator index)
+static void
+sleep_for_scans(long usec)
 {
-	uint32		which;
+	pgstat_report_wait_start(WAIT_EVENT_RECOVERY_CONFLICT_SNAPSHOT);
+	pg_usleep(usec);
+	pgstat_report_wait_end();
+}
 
-	if (!InHotStandby)
-		return;
-	in_flight_hold_parallel(index);
-	for (int process = in_flight_parallel(index, 0, &which); process < MaxBackends;
-		 process = in_flight_parallel(index, process + 1, &which))
+/*
+ * Parallel scans of the index are held up.  Have those ended that had begun before?  If
+ * not, waits for that while it may, but not for too long.
+ */
+static bool
+parallel_scans_end(RelFileLocator index)
+{
+	long		usec = FIRST_WAIT_USEC;
+
+	for (long waited = 0; in_flight_parallel(index); waited += usec)
 	{
-		long		usec = FIRST_WAIT_USEC;
+		CHECK_FOR_INTERRUPTS();
+		if (waited_enough())
+			return true;
+		if (waited >= HOLD_UP_USEC)
+			return false;
+		sleep_for_scans(usec);
+		usec = Min(usec * 2, MAX_WAIT_USEC);
+	}
+	return true;
+}
 
-		while (in_flight_parallel_same(index, process, which))
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (waited_enough())
-				return;
-			pgstat_report_wait_start(WAIT_EVENT_RECOVERY_CONFLICT_SNAPSHOT);
-			pg_usleep(usec);
-			pgstat_report_wait_end();
-			usec = Min(usec * 2, MAX_WAIT_USEC);
-		}
+/*
+ * Replay is about to move entries away from the page.  Locks it when nobody has it pinned, and
+ * when nobody leads a parallel scan of the index; until standby_note_merge() none
+ * begins.  InvalidBuffer if there can be no scan: then nothing has been done.
+ *
+ * Whoever is held up may have the page pinned, by another scan, or have something
+ * that the leader of a parallel scan waits for.  So nobody is held up while replay waits
+ * for the pin, and for a second at a time while it waits for leaders.
+ */
+Buffer
+standby_lock_merged(RelFileLocator index, BlockNumber block)
+{
+	Buffer		buffer;
+
+	if (!InHotStandby || !HotStandbyActive())
+		return InvalidBuffer;
+	buffer = XLogReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL_NO_LOG,
+									InvalidBuffer);
+	if (!BufferIsValid(buffer))
+		return InvalidBuffer;
+	for (;;)
+	{
+		in_flight_hold_parallel(index);
+		if (parallel_scans_end(index) && ConditionalLockBufferForCleanup(buffer))
+			return buffer;
+		in_flight_let_parallel(index);
+		sleep_for_scans(LET_BEGIN_USEC);
+
+		LockBufferForCleanup(buffer);
+		in_flight_hold_parallel(index);
+		if (!in_flight_parallel(index) || waited_enough())
+			return buffer;
+		in_flight_let_parallel(index);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	}
 }
 

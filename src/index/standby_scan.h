@@ -10,6 +10,7 @@
 
 #include "access/relscan.h"
 #include "compat.h"
+#include "storage/buf.h"
 
 /*
  * A scan on a standby.  (One that began there goes on as such if the standby is
@@ -32,7 +33,7 @@ extern Size StandbyScanShmemSize(void);
 extern void StandbyScanShmemInit(void);
 
 extern uint64 standby_merges(void);
-extern void standby_wait_for_scans(RelFileLocator index);
+extern Buffer standby_lock_merged(RelFileLocator index, BlockNumber block);
 extern void standby_note_merge(RelFileLocator index, BlockNumber from, BlockNumber to);
 extern void standby_scan_start(StandbyScan *ss);
 extern bool standby_scan_next(StandbyScan *ss, IndexScanDesc scan, ScanDirection dir);

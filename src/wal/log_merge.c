@@ -269,6 +269,35 @@ redo_parent(XLogReaderState *record, OffsetNumber off, IndexTuple hikey,
 		UnlockReleaseBuffer(buffer);
 }
 
+/* as XLogReadBufferForRedo(), of a page that is locked already */
+static XLogRedoAction
+action_of_locked(XLogReaderState *record, uint8 block_id, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+
+	if (!XLogRecBlockImageApply(record, block_id))
+		return record->EndRecPtr <= PageGetLSN(page) ? BLK_DONE : BLK_NEEDS_REDO;
+	if (!RestoreBlockImage(record, block_id, page))
+		inplace_bad_record(record, record->errormsg_buf);
+	PageSetLSN(page, record->EndRecPtr);
+	MarkBufferDirty(buffer);
+	return BLK_RESTORED;
+}
+
+/*
+ * The page that the entries leave.  What scans have copied of it they may use while
+ * they have it pinned (index/README.md), so it is locked first, when nobody has.
+ */
+static XLogRedoAction
+lock_left(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
+		  ReadBufferMode mode, Buffer *buffer)
+{
+	*buffer = standby_lock_merged(loc, left);
+	if (BufferIsValid(*buffer))
+		return action_of_locked(record, 1, *buffer);
+	return XLogReadBufferForRedoExtended(record, 1, mode, false, buffer);
+}
+
 static void
 redo_shift(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
 		   BlockNumber right)
@@ -278,7 +307,7 @@ redo_shift(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
 	Buffer		lbuf;
 	Buffer		rbuf;
 
-	if (XLogReadBufferForRedo(record, 1, &lbuf) == BLK_NEEDS_REDO)
+	if (lock_left(record, loc, left, RBM_NORMAL, &lbuf) == BLK_NEEDS_REDO)
 		redo_left(record, xlrec, hikey, lbuf);
 	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
 		redo_right(record, rbuf);
@@ -296,9 +325,11 @@ redo_merge(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
 		   BlockNumber right)
 {
 	const xl_ip_merge *xlrec = (const xl_ip_merge *) XLogRecGetData(record);
-	Buffer		lbuf = XLogInitBufferForRedo(record, 1);
+	Buffer		lbuf;
 	Buffer		rbuf;
 
+	/* (it is made anew, whatever is on it) */
+	(void) lock_left(record, loc, left, RBM_ZERO_AND_LOCK, &lbuf);
 	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
 		redo_right(record, rbuf);
 	inplace_page_make_half_dead(BufferGetPage(lbuf), xlrec->prev, right);
@@ -322,7 +353,6 @@ inplace_redo_merge(XLogReaderState *record)
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &right);
 	XLogRecGetBlockTag(record, 1, NULL, NULL, &left);
 
-	standby_wait_for_scans(loc);
 	if (*(const uint16 *) XLogRecGetData(record) & XLIP_SHIFT)
 		redo_shift(record, loc, left, right);
 	else
