@@ -101,7 +101,8 @@ sub replay_waits
 
 sub replay_has_caught_up
 {
-	my $lsn = $node->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+	# (VACUUM may not have flushed what it has written)
+	my $lsn = $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
 	return ok(defined poll_value($standby, "SELECT pg_last_wal_replay_lsn() >= '$lsn'", 60), 'replay has caught up');
 }
 
