@@ -20,7 +20,6 @@
 #include "inplace.h"
 
 #include "access/amapi.h"
-#include "access/detoast.h"
 #include "access/nbtree.h"
 #include "access/parallel.h"
 #include "access/relscan.h"
@@ -29,6 +28,7 @@
 #include "index/ddl.h"
 #include "index/in_flight.h"
 #include "index/index.h"
+#include "index/insertion.h"
 #include "index/key.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
@@ -40,11 +40,9 @@
 
 PG_FUNCTION_INFO_V1(inplace_btree_handler);
 
-const UniqueCheckKey *inplace_unique_check_key = NULL;
-
 /* nbtree's own routine, for the life of the process */
-static const IndexAmRoutine *
-nbtree_routine(void)
+const IndexAmRoutine *
+inplace_nbtree_routine(void)
 {
 	static const IndexAmRoutine *routine = NULL;
 
@@ -65,13 +63,13 @@ static IndexScanDesc
 inplace_btree_beginscan(Relation index, int nkeys, int norderbys)
 {
 	in_flight_begin(index);
-	return nbtree_routine()->ambeginscan(index, nkeys, norderbys);
+	return inplace_nbtree_routine()->ambeginscan(index, nkeys, norderbys);
 }
 
 static void
 inplace_btree_endscan(IndexScanDesc scan)
 {
-	nbtree_routine()->amendscan(scan);
+	inplace_nbtree_routine()->amendscan(scan);
 	in_flight_end(scan->indexRelation);
 	if (scan->parallel_scan && !IsParallelWorker())
 		in_flight_end_parallel(scan->indexRelation);
@@ -81,7 +79,7 @@ inplace_btree_endscan(IndexScanDesc scan)
 static void
 inplace_btree_initparallelscan(void *target)
 {
-	nbtree_routine()->aminitparallelscan(target);
+	inplace_nbtree_routine()->aminitparallelscan(target);
 	in_flight_begin_parallel();
 }
 
@@ -102,7 +100,7 @@ inplace_btree_markpos(IndexScanDesc scan)
 {
 	StandbyScan *standby = standby_scan(scan);
 
-	nbtree_routine()->ammarkpos(scan);
+	inplace_nbtree_routine()->ammarkpos(scan);
 	if (standby)
 		standby_scan_marked(standby);
 }
@@ -112,7 +110,7 @@ inplace_btree_restrpos(IndexScanDesc scan)
 {
 	StandbyScan *standby = standby_scan(scan);
 
-	nbtree_routine()->amrestrpos(scan);
+	inplace_nbtree_routine()->amrestrpos(scan);
 	if (standby)
 		standby_scan_restored(standby, scan);
 }
@@ -142,7 +140,7 @@ inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 			fetch->only_scan = want_itup ? scan : NULL;
 		scan->xs_want_itup = true;
 	}
-	nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
+	inplace_nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
 	scan->xs_want_itup = want_itup;
 	BtSetDropPin(scan);
 	if (standby_scan(scan))
@@ -275,84 +273,6 @@ inplace_btree_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	return n;
 }
 
-/* ---------------- inserts ---------------- */
-
-/* the values, those out of line fetched */
-static void
-put_in_line(Relation index, const Datum *values, const bool *isnull, Datum *in_line)
-{
-	TupleDesc	desc = RelationGetDescr(index);
-
-	for (int i = 0; i < desc->natts; i++)
-	{
-		in_line[i] = values[i];
-		if (!isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
-			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
-			in_line[i] = PointerGetDatum(detoast_external_attr((struct varlena *)
-															   DatumGetPointer(values[i])));
-	}
-}
-
-/* those fetched are freed: many rows may be inserted in one memory context */
-static void
-free_in_line(Relation index, const Datum *values, const bool *isnull, const Datum *in_line)
-{
-	for (int i = 0; i < RelationGetDescr(index)->natts; i++)
-		if (!isnull[i] && in_line[i] != values[i])
-			pfree(DatumGetPointer(in_line[i]));
-}
-
-static bool
-inplace_btree_insert(Relation index, Datum *values, bool *isnull,
-					 ItemPointer tid, Relation table,
-					 IndexUniqueCheck check, bool index_unchanged,
-					 IndexInfo *info)
-{
-	const UniqueCheckKey *outer = inplace_unique_check_key;
-	UniqueCheckKey key;
-	ActsAsBtree as;
-	Datum		in_line[INDEX_MAX_KEYS];
-	volatile bool result = false;
-	bool		needs_key;
-
-	InplaceRequirePreload();
-	needs_key = index->rd_index->indisunique || inplace_key_is_computed(index);
-#ifndef USE_ASSERT_CHECKING
-	if (check == UNIQUE_CHECK_NO && !needs_key)
-		return nbtree_routine()->aminsert(index, values, isnull, tid, table,
-										  check, index_unchanged, info);
-#endif
-
-	/*
-	 * index_form_tuple() would look into the TOAST table.  And what deletion, or
-	 * the check of a unique key, will want to know of the index while a page is
-	 * locked must have been found out before.
-	 */
-	put_in_line(index, values, isnull, in_line);
-	if (needs_key)
-		(void) inplace_index_key(index);
-	key.index = index;
-	key.values = in_line;
-	key.isnull = isnull;
-	inplace_act_as_btree(&as, index);
-	PG_TRY();
-	{
-		if (check != UNIQUE_CHECK_NO)
-			inplace_unique_check_key = &key;
-		result = nbtree_routine()->aminsert(index, in_line, isnull, tid, table,
-											check, index_unchanged, info);
-	}
-	PG_FINALLY();
-	{
-		inplace_act_as_itself(&as);
-		/* an operator class may have come here to insert something itself */
-		inplace_unique_check_key = outer;
-	}
-	PG_END_TRY();
-	free_in_line(index, values, isnull, in_line);
-	return result;
-}
-
 /* ---------------- build ---------------- */
 
 /*
@@ -369,7 +289,7 @@ build_in_parallel(Relation table, Relation index, IndexInfo *info)
 
 	inplace_index_set_relam(RelationGetRelid(index), BTREE_AM_OID);
 	CommandCounterIncrement();
-	result = nbtree_routine()->ambuild(table, index, info);
+	result = inplace_nbtree_routine()->ambuild(table, index, info);
 	inplace_index_set_relam(RelationGetRelid(index), relam);
 	CommandCounterIncrement();
 	return result;
@@ -393,7 +313,7 @@ inplace_btree_build(Relation table, Relation index, IndexInfo *info)
 	inplace_act_as_btree(&as, index);
 	PG_TRY();
 	{
-		result = nbtree_routine()->ambuild(table, index, info);
+		result = inplace_nbtree_routine()->ambuild(table, index, info);
 	}
 	PG_FINALLY();
 	{
@@ -473,7 +393,7 @@ inplace_btree_handler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
-	memcpy(am, nbtree_routine(), sizeof(IndexAmRoutine));
+	memcpy(am, inplace_nbtree_routine(), sizeof(IndexAmRoutine));
 	am->ambuild = inplace_btree_build;
 	am->aminsert = inplace_btree_insert;
 	am->ambeginscan = inplace_btree_beginscan;

@@ -13,14 +13,16 @@
  */
 #include "inplace.h"
 
+#include "access/detoast.h"
 #include "access/nbtree.h"
 #include "catalog/pg_type.h"
 #include "index/index.h"
+#include "index/insertion.h"
 #include "index/key.h"
+#include "no_lock.h"
 #include "storage/predicate.h"
 #include "table/scan.h"
 #include "utils/builtins.h"
-#include "utils/datum.h"
 #include "utils/memutils.h"
 
 /*
@@ -57,7 +59,7 @@ same_value(Relation index, int i, Datum entry, bool entry_null,
 
 	if (entry_null || value_null)
 		return entry_null == value_null;
-	return datum_image_eq(entry, value, att->attbyval, att->attlen) ||
+	return inplace_same_value(entry, value, att->attbyval, att->attlen) ||
 		(index->rd_opcintype[i] == BPCHAROID &&
 		 same_but_for_blanks(entry, value));
 }
@@ -78,33 +80,46 @@ entry_has_key(Relation index, IndexTuple itup, const Datum *values,
 	return true;
 }
 
-static bool
-matches_computed(Relation index, IndexTuple itup, TupleTableSlot *slot)
+/* what is computed, and thrown away again */
+static MemoryContext
+recheck_context(void)
 {
 	static MemoryContext cxt = NULL;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	MemoryContext old;
-	bool		result;
 
 	if (cxt == NULL)
 		cxt = AllocSetContextCreate(TopMemoryContext, "inplace index recheck",
 									ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(cxt);
-	switch (inplace_key_of_slot(index, slot, values, isnull))
+	return cxt;
+}
+
+/* what does a key say to that of an entry? */
+static bool
+entry_has(Relation index, IndexTuple itup, KeyOf key, const Datum *values,
+		  const bool *isnull)
+{
+	switch (key)
 	{
 		case KEY_NONE:
-			result = false;
-			break;
+			return false;
 		case KEY_FOUND:
-			result = entry_has_key(index, itup, values, isnull);
-			break;
+			return entry_has_key(index, itup, values, isnull);
 		default:
-			result = true;
-			break;
+			return true;
 	}
+}
+
+static bool
+matches_computed(Relation index, IndexTuple itup, TupleTableSlot *slot)
+{
+	MemoryContext old = MemoryContextSwitchTo(recheck_context());
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	bool		result = entry_has(index, itup,
+								   inplace_key_of_slot(index, slot, values, isnull),
+								   values, isnull);
+
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(cxt);
+	MemoryContextReset(recheck_context());
 	return result;
 }
 
@@ -129,50 +144,106 @@ inplace_entry_matches_slot(Relation index, IndexTuple itup, TupleTableSlot *slot
 }
 
 /*
- * With "locked" an index page is locked, and a value in a TOAST table must not be
- * looked up: it counts as equal, and so does a key that cannot be computed.
- * Otherwise such a version has never got into the index.
+ * Does the version's value go with a key's, which is in line?  Pages may be locked,
+ * so a value in a TOAST table is not looked up, but its length says something.
+ */
+static KeyMatch
+compare_value(Relation index, int i, Datum key, bool key_null,
+			  Datum value, bool value_null)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
+	if (!key_null && !value_null && att->attlen == -1 &&
+		VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+		return index->rd_opcintype[i] == BPCHAROID ||
+			toast_raw_datum_size(key) == toast_raw_datum_size(value) ?
+			KEY_UNSURE : KEY_IS_OTHER;
+	return same_value(index, i, key, key_null, value, value_null) ?
+		KEY_MATCHES : KEY_IS_OTHER;
+}
+
+/*
+ * An entry against a version, by what is at hand: pages may be locked.
+ */
+KeyMatch
+inplace_entry_compare(Relation table, Relation index, IndexTuple itup,
+					  InplaceTupleHeader tup, const ItemPointerData *tid)
+{
+	KeyMatch	result = inplace_key_is_computed(index) ? KEY_UNSURE : KEY_MATCHES;
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		AttrNumber	att = index->rd_index->indkey.values[i];
+		bool		entry_null;
+		bool		value_null;
+		Datum		entry;
+		Datum		value;
+		KeyMatch	match;
+
+		if (att == 0)
+			continue;
+		entry = index_getattr(itup, i + 1, RelationGetDescr(index), &entry_null);
+		value = inplace_getattr(RelationGetDescr(table), tup, att, &value_null,
+								CurrentMemoryContext, tid);
+		match = compare_value(index, i, entry, entry_null, value, value_null);
+		if (match == KEY_IS_OTHER)
+			return KEY_IS_OTHER;
+		if (match == KEY_UNSURE)
+			result = KEY_UNSURE;
+	}
+	return result;
+}
+
+/*
+ * The same for certain: no page is locked, and the version is one that is in the
+ * index, or in doubt, but not one that may never have been.
  */
 bool
 inplace_entry_matches_tuple(Relation table, Relation index, IndexTuple itup,
-							InplaceTupleHeader tup, const ItemPointerData *tid,
-							bool locked)
+							InplaceTupleHeader tup, const ItemPointerData *tid)
 {
-	if (inplace_key_is_computed(index))
-	{
-		Datum		values[INDEX_MAX_KEYS];
-		bool		isnull[INDEX_MAX_KEYS];
+	MemoryContext old;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	bool		result;
 
-		if (!inplace_index_key(index)->known)
-			return true;
-		switch (inplace_key_guarded(table, index, tup, tid, !locked, values, isnull))
-		{
-			case KEY_NONE:
-				return false;
-			case KEY_FOUND:
-				return entry_has_key(index, itup, values, isnull);
-			case KEY_UNKNOWN:
-				return locked;
-		}
-	}
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		bool		entry_null;
-		bool		value_null;
-		Datum		entry = index_getattr(itup, i + 1, RelationGetDescr(index),
-										  &entry_null);
-		Datum		value = inplace_getattr(RelationGetDescr(table), tup,
-											index->rd_index->indkey.values[i],
-											&value_null, CurrentMemoryContext, tid);
+	AssertNoPageLock();
+	/* nothing is compared where an entry is of all its row's versions */
+	if (inplace_key_is_computed(index) && !inplace_index_key(index)->known)
+		return true;
+	old = MemoryContextSwitchTo(recheck_context());
+	result = entry_has(index, itup,
+					   inplace_key_of_tuple(table, index, tup, tid, values, isnull),
+					   values, isnull);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(recheck_context());
+	return result;
+}
 
-		if (locked && !value_null &&
-			TupleDescAttr(RelationGetDescr(index), i)->attlen == -1 &&
-			VARATT_IS_EXTERNAL(DatumGetPointer(value)))
-			continue;
-		if (!same_value(index, i, entry, entry_null, value, value_null))
-			return false;
-	}
-	return true;
+/*
+ * The same of any version, whose TOAST values may be gone, and whose key may fail:
+ * what cannot be known counts as a match.
+ */
+bool
+inplace_entry_may_match(Relation table, Relation index, IndexTuple itup,
+						InplaceTupleHeader tup, const ItemPointerData *tid)
+{
+	KeyMatch	match = inplace_entry_compare(table, index, itup, tup, tid);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	ErrorData  *error;
+	bool		result;
+
+	if (match != KEY_UNSURE)
+		return match == KEY_MATCHES;
+	if (!inplace_key_is_computed(index) || !inplace_index_key(index)->known)
+		return true;
+	result = entry_has(index, itup,
+					   inplace_key_guarded(table, index, tup, tid, false,
+										   recheck_context(), values, isnull, &error),
+					   values, isnull);
+	MemoryContextReset(recheck_context());
+	return result;
 }
 
 bool
@@ -262,34 +333,65 @@ equal_value(Relation index, int i, Datum a, bool a_null, Datum b, bool b_null)
 }
 
 /*
- * The key of a row to be inserted, which need only be equal to the version's.  In
+ * The key of a row to be inserted against a version, which need only be equal.  In
  * an index that never took in-place updates an entry belongs to every version
  * of its row.  (One that does not take any now, because it is not valid, may have
  * taken some before; and one that was not valid when it was built has the
  * former keys all the same, see build.c.)  The index page and the table's are
  * locked.
  */
-bool
-inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
-						  InplaceTupleHeader tup, const ItemPointerData *tid)
+KeyMatch
+inplace_new_key_compare(const Insertion *ins, InplaceTupleHeader tup,
+						const ItemPointerData *tid)
 {
-	Relation	index = key->index;
+	Relation	index = ins->index;
+	KeyMatch	result = inplace_key_is_computed(index) ? KEY_UNSURE : KEY_MATCHES;
 	bool		exact;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
 
 	if (!inplace_index_took(index))
-		return true;
+		return KEY_MATCHES;
 	exact = inplace_index_key(index)->exact;
-	if ((inplace_key_is_computed(index) ?
-		 inplace_key_guarded(table, index, tup, tid, true, values, isnull) :
-		 inplace_key_of_tuple(table, index, tup, tid, values, isnull)) != KEY_FOUND)
-		return false;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (!same_value(index, i, key->values[i], key->isnull[i],
-						values[i], isnull[i]) &&
-			(exact || !equal_value(index, i, key->values[i], key->isnull[i],
-								   values[i], isnull[i])))
+	{
+		AttrNumber	att = index->rd_index->indkey.values[i];
+		bool		isnull;
+		Datum		value;
+		KeyMatch	match;
+
+		if (att == 0)
+			continue;
+		value = inplace_getattr(RelationGetDescr(ins->table), tup, att, &isnull,
+								CurrentMemoryContext, tid);
+		match = compare_value(index, i, ins->values[i], ins->isnull[i], value, isnull);
+		if (match == KEY_IS_OTHER && !exact)
+		{
+			if (!isnull && TupleDescAttr(RelationGetDescr(index), i)->attlen == -1 &&
+				VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+				match = KEY_UNSURE;
+			else if (equal_value(index, i, ins->values[i], ins->isnull[i], value, isnull))
+				match = KEY_MATCHES;
+		}
+		if (match == KEY_IS_OTHER)
+			return KEY_IS_OTHER;
+		if (match == KEY_UNSURE)
+			result = KEY_UNSURE;
+	}
+	return result;
+}
+
+/* ... against a key that has been computed */
+bool
+inplace_new_key_matches(const Insertion *ins, const VersionKey *vk)
+{
+	bool		exact = inplace_index_key(ins->index)->exact;
+
+	if (vk->key != KEY_FOUND)
+		return false;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(ins->index); i++)
+		if (!same_value(ins->index, i, ins->values[i], ins->isnull[i],
+						vk->values[i], vk->isnull[i]) &&
+			(exact || !equal_value(ins->index, i, ins->values[i], ins->isnull[i],
+								   vk->values[i], vk->isnull[i])))
 			return false;
 	return true;
 }
@@ -302,63 +404,97 @@ version_aborted(const ChainWalk *walk)
 									 walk->off) == XID_ABORTED;
 }
 
-static bool
-any_version_matches(ChainWalk *walk, Relation table, Relation index,
-					IndexTuple itup, TransactionId oldest_xmin,
-					int *versions, TransactionId *xid)
+static KeyMatch
+version_matches(EntryQuestion *q, IndexTuple itup, const ChainWalk *walk,
+				const ItemPointerData *tid)
 {
+	KeyMatch	match = inplace_entry_compare(q->table, q->index, itup, walk->tuple, tid);
+	VersionKey *vk;
+
+	if (match != KEY_UNSURE)
+		return match;
+	/* a value in a TOAST table is taken for the entry's */
+	if (q->keys == NULL)
+		return KEY_MATCHES;
+	vk = version_keys_find(q->keys, tid, walk->tuple, walk->len);
+	if (vk == NULL)
+	{
+		if (q->may_want && !version_keys_are_many(q->keys))
+		{
+			version_keys_want(q->keys, tid, walk->tuple, walk->len, false);
+			q->nwanted++;
+		}
+		return KEY_UNSURE;
+	}
+	if (vk->key == KEY_UNKNOWN)
+		return KEY_UNSURE;
+	return entry_has(q->index, itup, vk->key, vk->values, vk->isnull) ?
+		KEY_MATCHES : KEY_IS_OTHER;
+}
+
+static KeyMatch
+any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
+					TransactionId *xid)
+{
+	KeyMatch	result = KEY_IS_OTHER;
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, walk->blk, walk->off);
 	for (;;)
 	{
-		if (--*versions < 0)
-			return true;
+		if (--q->versions < 0)
+			return KEY_UNSURE;
 		if (version_aborted(walk))
 		{
 			/* nobody's; but an older one may be */
 			if (!inplace_walk_back(walk, InvalidTransactionId))
-				return true;
+				return KEY_MATCHES;
 			continue;
 		}
-		if (inplace_entry_matches_tuple(table, index, itup, walk->tuple, &tid, true))
-			return true;
+		switch (version_matches(q, itup, walk, &tid))
+		{
+			case KEY_MATCHES:
+				return KEY_MATCHES;
+			case KEY_UNSURE:
+				/* go on, for the others whose keys will have to be known */
+				result = KEY_UNSURE;
+				break;
+			case KEY_IS_OTHER:
+				break;
+		}
 		*xid = (walk->tuple->t_infomask & IP_FROZEN) ? InvalidTransactionId :
 			walk->tuple->t_xid;
-		if (!inplace_walk_back(walk, oldest_xmin))
+		if (!inplace_walk_back(walk, q->oldest_xmin))
 		{
 			/*
 			 * The row itself is younger than the horizon: the entry is of an
 			 * update that was rolled back, and no snapshot ever needed it.
 			 */
-			if (!TransactionIdPrecedes(*xid, oldest_xmin))
+			if (!TransactionIdPrecedes(*xid, q->oldest_xmin))
 				*xid = InvalidTransactionId;
-			return false;
+			return result;
 		}
 	}
 }
 
 /*
  * Does any version of a row that somebody may still see have the entry's key?
- * The row's page is locked.  If not, *horizon is raised to the xid of the oldest
+ * The row's page is locked, and the index's.  KEY_IS_OTHER: none does, and the
+ * question's horizon is raised to the xid of the oldest
  * version that is looked at: the entry's own version is older, so whoever
- * needs the entry does not see that one.
- *
- * No more than *versions are looked at, and it is reduced by those that were.
- * Below zero: there are more, and the answer is that somebody may.
+ * needs the entry does not see that one.  KEY_UNSURE: there are more versions
+ * than were to be looked at, or not all of their keys are known.
  */
-bool
-inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
+KeyMatch
+inplace_entry_needed(EntryQuestion *question, IndexTuple itup,
 					 BlockNumber blk, OffsetNumber off,
-					 InplaceTupleHeader tup, Size len,
-					 TransactionId oldest_xmin, int *versions,
-					 TransactionId *horizon)
+					 InplaceTupleHeader tup, Size len)
 {
 	static ChainWalk *walk = NULL;
 	static MemoryContext cxt = NULL;
 	MemoryContext old;
 	TransactionId xid = InvalidTransactionId;
-	bool		needed;
+	KeyMatch	result;
 
 	if (cxt == NULL)
 	{
@@ -367,16 +503,16 @@ inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
 									ALLOCSET_SMALL_SIZES);
 	}
 	old = MemoryContextSwitchTo(cxt);
-	inplace_walk_begin(walk, table, blk, off, tup, len);
-	needed = any_version_matches(walk, table, index, itup, oldest_xmin, versions,
-								 &xid);
+	inplace_walk_begin(walk, question->table, blk, off, tup, len);
+	result = any_version_matches(question, itup, walk, &xid);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(cxt);
 
-	if (!needed && TransactionIdIsValid(xid) &&
-		(!TransactionIdIsValid(*horizon) || TransactionIdFollows(xid, *horizon)))
-		*horizon = xid;
-	return needed;
+	if (result == KEY_IS_OTHER && TransactionIdIsValid(xid) &&
+		(!TransactionIdIsValid(question->horizon) ||
+		 TransactionIdFollows(xid, question->horizon)))
+		question->horizon = xid;
+	return result;
 }
 
 /* is the TID in the posting list of the tuple? */

@@ -152,14 +152,52 @@ extern bool inplace_index_took(Relation index);
 /* entry.c */
 extern bool inplace_entry_matches_slot(Relation index, IndexTuple itup,
 									   TupleTableSlot *slot);
+
+/* does a key belong to a version? */
+typedef enum KeyMatch
+{
+	KEY_IS_OTHER,
+	KEY_MATCHES,
+	KEY_UNSURE					/* it would have to be computed or fetched */
+} KeyMatch;
+
+struct Insertion;
+struct VersionKey;
+struct VersionKeys;
+
+extern KeyMatch inplace_entry_compare(Relation table, Relation index,
+									  IndexTuple itup, InplaceTupleHeader tup,
+									  const ItemPointerData *tid);
 extern bool inplace_entry_matches_tuple(Relation table, Relation index,
 										IndexTuple itup, InplaceTupleHeader tup,
-										const ItemPointerData *tid, bool locked);
-extern bool inplace_entry_needed(Relation table, Relation index, IndexTuple itup,
-								 BlockNumber blk, OffsetNumber off,
-								 InplaceTupleHeader tup, Size len,
-								 TransactionId oldest_xmin, int *versions,
-								 TransactionId *horizon);
+										const ItemPointerData *tid);
+extern bool inplace_entry_may_match(Relation table, Relation index,
+									IndexTuple itup, InplaceTupleHeader tup,
+									const ItemPointerData *tid);
+extern KeyMatch inplace_new_key_compare(const struct Insertion *ins,
+										InplaceTupleHeader tup,
+										const ItemPointerData *tid);
+extern bool inplace_new_key_matches(const struct Insertion *ins,
+									const struct VersionKey *vk);
+
+/* is an entry needed? */
+typedef struct EntryQuestion
+{
+	Relation	table;
+	Relation	index;
+	TransactionId oldest_xmin;
+	int			versions;		/* to be looked at at most; reduced by those that
+								 * were, and below 0 there are more */
+	struct VersionKeys *keys;	/* that were computed, or NULL */
+	bool		may_want;		/* others may be noted there */
+	/* besides the answer: */
+	TransactionId horizon;
+	int			nwanted;		/* so many have been */
+} EntryQuestion;
+
+extern KeyMatch inplace_entry_needed(EntryQuestion *question, IndexTuple itup,
+									 BlockNumber blk, OffsetNumber off,
+									 InplaceTupleHeader tup, Size len);
 extern bool inplace_has_payload(Relation index);
 extern void inplace_payload_of_slot(Relation index, TupleTableSlot *slot,
 									Datum *values, bool *isnull);
@@ -193,11 +231,18 @@ extern bool inplace_key_is_kept(Relation table, Relation index,
 
 /*
  * sweep.c.  bottomupfreespace of a deletion that wants all there is; it goes by
- * inplace_sweep_horizon.
+ * inplace_sweep.
  */
 #define SWEEP_EVERYTHING	INT_MAX
 
-extern TransactionId inplace_sweep_horizon;
+typedef struct Sweep
+{
+	TransactionId horizon;
+	StaleRows  *rows;			/* those that have to keep their mark are dropped */
+	struct VersionKeys *keys;	/* of the rows on the page */
+} Sweep;
+
+extern Sweep inplace_sweep;
 
 extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 									   TransactionId horizon,
@@ -246,20 +291,7 @@ extern void inplace_as_btree_init(void);
 
 /* btree_handler.c */
 
-/* what a unique check in progress is about */
-typedef struct UniqueCheckKey
-{
-	Relation	index;
-	const Datum *values;
-	const bool *isnull;
-} UniqueCheckKey;
-
-extern const UniqueCheckKey *inplace_unique_check_key;
-
 extern bool inplace_index_is_btree(Relation index);
 extern bool inplace_index_class_takes(Relation index);
-extern bool inplace_key_matches_tuple(Relation table, const UniqueCheckKey *key,
-									  InplaceTupleHeader tup,
-									  const ItemPointerData *tid);
 
 #endif							/* INPLACE_INDEX_H */

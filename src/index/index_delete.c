@@ -34,6 +34,10 @@
  *	  VACUUM, which knows that no index points to them.  So an entry to an
  *	  unused or missing line pointer is corruption.
  *
+ *	  Keys that are computed are looked up (version_keys.c).  An insertion that wants
+ *	  room and finds too little lets go of the page once, to have computed those
+ *	  that are not there (insertion.c).  What is not known counts as needed.
+ *
  * Conflict horizon
  *	  The newest deleter of a row whose entry goes.  Removing a row from the
  *	  page was logged with its own horizon, so stubs add nothing.
@@ -50,6 +54,7 @@
 #include "common/pg_prng.h"
 #include "index/dedup.h"
 #include "index/index.h"
+#include "index/insertion.h"
 #include "port/pg_bitutils.h"
 #include "table/scan.h"
 #include "table/table.h"
@@ -255,11 +260,11 @@ make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
 /*
  * The same as sort_groups of all of them, which come in the order of their
  * blocks.  On most pages of an index that takes in-place updates nearly every
- * group is of the last rank, and stays in that order; but begins anywhere, if
- * "begin_anywhere".
+ * group is of the last rank, and stays in that order; but begins anywhere, as
+ * "begin_anywhere" says.
  */
 static void
-sort_groups_by_rank(BlockGroup *groups, int ngroups, bool begin_anywhere)
+sort_groups_by_rank(BlockGroup *groups, int ngroups, const uint32 *begin_anywhere)
 {
 	BlockGroup *last = palloc(sizeof(BlockGroup) * Max(ngroups, 1));
 	int			nlast = 0;
@@ -274,8 +279,8 @@ sort_groups_by_rank(BlockGroup *groups, int ngroups, bool begin_anywhere)
 			groups[nother++] = groups[i];
 	}
 	sort_groups(groups, nother);
-	if (begin_anywhere && nlast > 0)
-		begin = pg_prng_uint32(&pg_global_prng_state) % nlast;
+	if (begin_anywhere != NULL && nlast > 0)
+		begin = *begin_anywhere % nlast;
 	memcpy(groups + nother, last + begin, sizeof(BlockGroup) * (nlast - begin));
 	memcpy(groups + nother + nlast - begin, last, sizeof(BlockGroup) * begin);
 	pfree(last);
@@ -288,7 +293,7 @@ sort_groups_by_rank(BlockGroup *groups, int ngroups, bool begin_anywhere)
  */
 static int
 rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
-			int max_groups, bool begin_anywhere)
+			int max_groups, const uint32 *begin_anywhere)
 {
 	TM_IndexDelete *sorted;
 	int			ntids = 0;
@@ -429,7 +434,9 @@ typedef struct Deletion
 	bool		sweep;
 	Page		index_page;		/* if the index may have stale entries */
 	GlobalVisState *vistest;
-	TransactionId oldest_xmin;	/* if it has been asked for */
+	const IndexKey *key;		/* ... and its keys are computed */
+	EntryQuestion question;
+	Insertion  *ins;			/* by which it is wanted, if it may let go */
 	TransactionId horizon;
 	int			versions_left;	/* to be looked at, unless it is a sweep */
 	ItemPointerData long_row;	/* has too many of them */
@@ -438,26 +445,61 @@ typedef struct Deletion
 } Deletion;
 
 /*
+ * The same for VACUUM's sweep.  A row that has been changed since VACUUM noted it
+ * keeps all its entries, and its mark; so does one with an entry that is
+ * not known to be right, nor to be wrong.  (That is so as well of an index that takes no
+ * in-place updates because its keys may come out otherwise in another session.  It may
+ * have taken some before it was known, key.c.)
+ */
+static bool
+sweep_needs(Deletion *d, TM_IndexDelete *deltid, IndexTuple itup,
+			BlockNumber blk, InplaceTupleHeader tup, Size len)
+{
+	if ((tup->t_natts & IP_UNCHANGED) == 0)
+		return true;
+	d->question.versions = INT_MAX;
+	switch (inplace_entry_needed(&d->question, itup, blk,
+								 ItemPointerGetOffsetNumberNoCheck(&deltid->tid),
+								 tup, len))
+	{
+		case KEY_MATCHES:
+			return true;
+		case KEY_IS_OTHER:
+			if (d->key == NULL || d->key->known)
+				return false;
+			break;
+		case KEY_UNSURE:
+			break;
+	}
+	stale_rows_drop(inplace_sweep.rows, &deltid->tid);
+	return true;
+}
+
+/*
  * May somebody still see a version of the row with the entry's key?
  */
 static bool
 entry_needed(Deletion *d, TM_IndexDelete *deltid, IndexTuple itup,
 			 Buffer buffer, InplaceTupleHeader tup, Size len)
 {
-	int			most = d->sweep ? INT_MAX : Min(MOST_VERSIONS_OF_ROW, d->versions_left);
-	int			left = most;
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+	int			most = Min(MOST_VERSIONS_OF_ROW, d->versions_left);
 	bool		needed;
 
+	/* an entry is of all versions of its row */
+	if (d->key != NULL && !d->key->known && !(d->sweep && d->key->readable))
+		return true;
+	if (d->sweep)
+		return sweep_needs(d, deltid, itup, blk, tup, len);
 	if (ItemPointerIsValid(&d->long_row) &&
 		ItemPointerEquals(&d->long_row, &deltid->tid))
 		return true;
-	needed = inplace_entry_needed(d->rel, d->delstate->irel, itup,
-								  BufferGetBlockNumber(buffer),
+	d->question.versions = most;
+	needed = inplace_entry_needed(&d->question, itup, blk,
 								  ItemPointerGetOffsetNumberNoCheck(&deltid->tid),
-								  tup, len, d->oldest_xmin, &left, &d->horizon);
-	if (!d->sweep)
-		d->versions_left -= most - Max(left, 0);
-	if (left < 0)
+								  tup, len) != KEY_IS_OTHER;
+	d->versions_left -= most - Max(d->question.versions, 0);
+	if (d->question.versions < 0)
 		d->long_row = deltid->tid;
 	return needed;
 }
@@ -492,8 +534,8 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 		IndexTuple	itup = (IndexTuple) PageGetItem(d->index_page,
 													PageGetItemId(d->index_page, idxoff));
 
-		if (!TransactionIdIsValid(d->oldest_xmin))
-			d->oldest_xmin = GetOldestNonRemovableTransactionId(rel);
+		if (!TransactionIdIsValid(d->question.oldest_xmin))
+			d->question.oldest_xmin = GetOldestNonRemovableTransactionId(rel);
 		if (!entry_needed(d, deltid, itup, buffer, tup, RowLength(tup, lp)))
 			return true;
 	}
@@ -560,10 +602,52 @@ visit_block(Deletion *d, const BlockGroup *group)
 	return found;
 }
 
+/*
+ * What is asked about entries of an index that may have stale ones.
+ */
+static void
+prepare_question(Deletion *d)
+{
+	EntryQuestion *q = &d->question;
+	Relation	index = d->delstate->irel;
+	Insertion  *ins = inplace_insertion;
+
+	q->table = d->rel;
+	q->index = index;
+	if (inplace_key_is_computed(index))
+		d->key = inplace_index_key(index);
+	if (d->sweep)
+	{
+		q->oldest_xmin = inplace_sweep.horizon;
+		q->keys = inplace_sweep.keys;
+	}
+	else if (d->key != NULL && ins != NULL && ins->index == index &&
+			 inplace_can_let_go(ins))
+	{
+		d->ins = ins;
+		q->keys = &ins->keys;
+		q->may_want = d->delstate->bottomup && !ins->deletion_let_go;
+	}
+}
+
+/*
+ * Would others be found to be deletable, if more keys were known?  Then let go of
+ * the page, to come back with these.
+ */
+static void
+let_go_for_more(Deletion *d)
+{
+	if (d->question.nwanted == 0 || d->freed >= d->delstate->bottomupfreespace)
+		return;
+	d->ins->deletion_let_go = true;
+	inplace_let_go(d->ins);
+}
+
 TransactionId
 inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 {
 	Deletion	d = {.rel = rel,.delstate = delstate,.versions_left = MOST_VERSIONS};
+	uint32		begin;
 	BlockGroup *groups;
 	int			ngroups;
 	int			neighbours = 0;
@@ -579,12 +663,11 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	d.vistest = GlobalVisTestFor(rel);
 	d.sweep = sweep;
 	ItemPointerSetInvalid(&d.long_row);
-	if (sweep)
-		d.oldest_xmin = inplace_sweep_horizon;
 
 	/* the caller has it locked */
 	if (taking)
 	{
+		prepare_question(&d);
 		index_buffer = ReadBuffer(delstate->irel, delstate->iblknum);
 		d.index_page = BufferGetPage(index_buffer);
 	}
@@ -598,13 +681,14 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	}
 
 	groups = make_groups(delstate, &ngroups);
+	begin = d.ins ? d.ins->random : pg_prng_uint32(&pg_global_prng_state);
 	if (delstate->bottomup)
 	{
 		neighbours = rank_groups(delstate, groups, &ngroups,
 								 !taking ? BOTTOMUP_MAX_BLOCKS :
 								 bottomup_taking && RelationUsesLocalBuffers(rel) ?
 								 BOTTOMUP_TAKING_MAX_LOCAL : ngroups,
-								 bottomup_taking);
+								 bottomup_taking ? &begin : NULL);
 		/* read ahead those only that we are likely to visit */
 		ra.distance = neighbours;
 	}
@@ -626,6 +710,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	{
 		BlockGroup *group = &groups[g];
 		bool		found;
+		int			nwanted;
 
 		if (delstate->bottomup && nvisited > 0)
 		{
@@ -643,7 +728,12 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		read_ahead(rel, delstate, groups, ngroups, &ra, g);
 		if (group->left_alone)
 			continue;
+		nwanted = d.question.nwanted;
 		found = visit_block(&d, group);
+		/* what is not known yet may be as fruitful as anything */
+		found |= d.question.nwanted > nwanted;
+		if (d.question.nwanted > 0 && version_keys_are_many(d.question.keys))
+			break;
 		nvisited++;
 		nfruitful += found;
 
@@ -654,6 +744,12 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 			nfruitful < nvisited / BOTTOMUP_TAKING_YIELD)
 			break;
 	}
+
+	if (TransactionIdIsValid(d.question.horizon) &&
+		(!TransactionIdIsValid(d.horizon) ||
+		 TransactionIdFollows(d.question.horizon, d.horizon)))
+		d.horizon = d.question.horizon;
+	let_go_for_more(&d);
 
 	/* what comes after the last deletable entry is of no use to the caller */
 	Assert(delstate->bottomup || d.nkept > 0 || delstate->ndeltids == 0);

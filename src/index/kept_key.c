@@ -5,7 +5,8 @@
  *	  and updates that leave their keys as they are.
  *
  * These are inplace_btree ones that are computed by code of users, since nobody
- * else than the updater may run that (key.c), and btree ones: a unique index of
+ * else than the updater may run that, or by functions that may come out otherwise
+ * in another session (key.c), and btree ones: a unique index of
  * the open jobs is one, up to PostgreSQL 17.  Each row has one entry at most in
  * them, which is that of all its versions.  But an update of what the key is
  * computed from need not change it.  If it does not, the update does not concern
@@ -20,10 +21,10 @@
  * after all) makes an entry where it would make one on heap, and a row that it
  * puts outside of the predicate now, but not when its entry was made, moves away
  * from that.  If the old version was outside is asked of the predicate only where that is
- * the server's own code; else, if the key is nothing but columns, which have not
+ * sure to say what it said then; else, if the key is nothing but columns, which have not
  * changed, the index tells.
  *
- * In a btree, only the server's own functions are run once more: nobody will
+ * In a btree, only functions known to come out the same are run once more: nobody will
  * notice.
  *
  *-------------------------------------------------------------------------
@@ -53,7 +54,7 @@ inplace_index_keeps(Relation index)
 		return false;
 	if (index->rd_rel->relam == BTREE_AM_OID)
 		return inplace_index_key(index)->known;
-	return inplace_index_is_btree(index) && !inplace_index_key(index)->readable;
+	return inplace_index_is_btree(index) && !inplace_index_key(index)->known;
 }
 
 /* what only expressions and the predicate have need of */

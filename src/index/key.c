@@ -3,26 +3,32 @@
  * key.c
  *	  The keys of versions in indexes with expressions or a predicate.
  *
- * Such a key is needed where code of users must not run: with an index page
- * locked, to which the code might come back, and on behalf of whoever happens
- * to read a row, who never meant to run what the table's owner wrote.  So it is
- * computed only where the expressions and the predicate consist of the server's
- * own functions, on its own types (and enums), and with a page locked only if
- * these are all written in C; elsewhere the index does not take in-place updates
- * that change the key (kept_key.c).
+ * Such a key is computed by other sessions than the one that made the entry, on
+ * behalf of whoever happens to read a row, who never meant to run what the
+ * table's owner wrote.  So an index takes in-place updates that change its key only
+ * if its expressions and predicate consist of functions of the server's that are known to
+ * come out the same in all sessions (safe_functions.c): "known".  Elsewhere an
+ * update that changes the key moves the row (kept_key.c).
  *
- * It is computed by other sessions than the one that made the entry, and must come
- * out the same.  Some of the server's own functions look at settings although
- * they are called immutable.  On heap an index of theirs works for all who use
- * the same settings, and no others lose an entry by it; so such an index does not
- * take in-place updates that change the key, either.
+ * "Readable" is more: the server's own functions, whatever they look at, which do no
+ * harm.  Until 0.1.0 was finished all these were taken, but for a list of exceptions
+ * that was not complete, so such an index may have stale entries.  Therefore
+ *	 - a scan compares the entry that led to a stale row with the key that the row
+ *	   has for the reader, as it always did
+ *	 - a sweep leaves the mark to rows with an entry that is not their key's
+ *	   (sweep.c), and nothing is deleted from it
+ *	 - in a unique check each entry counts for its row, as on heap.  If it was stale,
+ *	   an error says that the key is there already, until the index is rebuilt.
  *
- * Whether an index is of that kind must not change while it exists, or some
+ * Whether an index is of these kinds must not change while it exists, or some
  * would compare entries that others take for those of all versions.  So the
  * expressions as they were written count: these name functions by OID, and the
  * server's own do not change.  A function of a user's that the planner would
- * replace by what it consists of, does not count as that.  (The language of one of
- * the server's may change by pg_upgrade; readers do not mind.)
+ * replace by what it consists of, does not count as that.
+ *
+ * Computing may be slow, fail, wait for a lock (of a TOAST table), look into catalogs:
+ * it is done with no page locked.  What has to be known while one is, is computed
+ * before (version_keys.c).
  *
  * Errors.  An expression may fail on a version (1 / 0).  A version that is in
  * the index has not failed, so a scan, which finds visible versions, computes
@@ -35,6 +41,7 @@
  */
 #include "inplace.h"
 
+#include "access/detoast.h"
 #include "access/nbtree.h"
 #include "access/sysattr.h"
 #include "access/tupdesc.h"
@@ -44,6 +51,9 @@
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "index/key.h"
+#include "index/safe_functions.h"
+#include "no_lock.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/builtins.h"
@@ -57,7 +67,7 @@
 
 static HTAB *index_keys = NULL;
 
-/* ---------------- what may be computed here ---------------- */
+/* ---------------- what does no harm ---------------- */
 
 /*
  * A type of the server, or an enum, or an array of such.  Functions for any type
@@ -104,16 +114,9 @@ function_of_user(Oid function, void *context)
 	return function >= FirstNormalObjectId;
 }
 
-static bool
-function_not_builtin(Oid function, void *context)
-{
-	return !function_is_builtin(function);
-}
-
 /*
- * The server's functions that are called immutable and are not, for they look at
- * a setting (or at the search path, for a conversion).  As of 18; those that are
- * called stable cannot be in an index.
+ * The exceptions there were: an index with one of these never had stale entries, and its
+ * keys may come out otherwise for each reader.
  */
 static bool
 function_by_settings(Oid function, void *context)
@@ -194,14 +197,11 @@ depends_on_settings(Node *node)
 }
 
 /*
- * Is there anything in the expression that must not be computed here?  The
- * context is the question about functions.
+ * Is there anything in the expression that is not the server's?
  */
 static bool
 has_foreign_code(Node *node, void *context)
 {
-	bool		(*foreign) (Oid, void *) = *(bool (**) (Oid, void *)) context;
-
 	if (node == NULL)
 		return false;
 	switch (nodeTag(node))
@@ -244,7 +244,7 @@ has_foreign_code(Node *node, void *context)
 		return true;
 	return !type_is_builtin(exprType(node)) ||
 		depends_on_settings(node) ||
-		check_functions_in_node(node, foreign, NULL) ||
+		check_functions_in_node(node, function_of_user, NULL) ||
 		expression_tree_walker(node, has_foreign_code, context);
 }
 
@@ -257,22 +257,6 @@ written(Relation index, AttrNumber attnum)
 										&isnull);
 
 	return isnull ? NULL : (Node *) stringToNode(TextDatumGetCString(value));
-}
-
-static bool
-written_is_readable(Relation index, AttrNumber attnum)
-{
-	bool		(*of_user) (Oid, void *) = function_of_user;
-
-	return !has_foreign_code(written(index, attnum), &of_user);
-}
-
-static bool
-is_known(List *nodes)
-{
-	bool		(*not_builtin) (Oid, void *) = function_not_builtin;
-
-	return !has_foreign_code((Node *) nodes, &not_builtin);
 }
 
 /* does the operator class promise that equal keys are identical? */
@@ -327,7 +311,7 @@ init_index_keys(void)
 
 /* the columns of the table that the key depends on */
 static void
-set_columns(IndexKey *key, Relation index, List *exprs, List *predicate)
+set_columns(IndexKey *key, Relation index, Node *exprs, Node *predicate)
 {
 	Bitmapset  *set = NULL;
 	int			x = -1;
@@ -336,19 +320,27 @@ set_columns(IndexKey *key, Relation index, List *exprs, List *predicate)
 		if (index->rd_index->indkey.values[i] > 0)
 			set = bms_add_member(set, index->rd_index->indkey.values[i] -
 								 FirstLowInvalidHeapAttributeNumber);
-	pull_varattnos((Node *) exprs, 1, &set);
-	pull_varattnos((Node *) predicate, 1, &set);
+	pull_varattnos(exprs, 1, &set);
+	pull_varattnos(predicate, 1, &set);
 
 	key->columns = palloc(sizeof(AttrNumber) * Max(bms_num_members(set), 1));
 	while ((x = bms_next_member(set, x)) >= 0)
 		key->columns[key->ncolumns++] = x + FirstLowInvalidHeapAttributeNumber;
 }
 
+/* planned as the relation cache does it */
 static void
-init_expressions(IndexKey *key, Relation index, List *exprs, List *predicate)
+init_expressions(IndexKey *key, Relation index, Node *written_exprs,
+				 Node *written_predicate)
 {
+	List	   *exprs = (List *) eval_const_expressions(NULL, written_exprs);
+	List	   *predicate = make_ands_implicit((Expr *)
+											   eval_const_expressions(NULL,
+																	  written_predicate));
 	int			next = 0;
 
+	fix_opfuncids((Node *) exprs);
+	fix_opfuncids((Node *) predicate);
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (index->rd_index->indkey.values[i] == 0)
 			key->expr[i] = ExecInitExpr((Expr *) list_nth(exprs, next++), NULL);
@@ -357,10 +349,10 @@ init_expressions(IndexKey *key, Relation index, List *exprs, List *predicate)
 
 /*
  * Privileges on functions are not asked of whoever happens to read a row; the
- * functions are harmless.
+ * functions are harmless.  Nor does it depend on him what the planner makes of them.
  */
 static void
-prepare_expressions(IndexKey *key, Relation index, List *exprs, List *predicate)
+prepare_expressions(IndexKey *key, Relation index, Node *exprs, Node *predicate)
 {
 	Relation	table = RelationIdGetRelation(index->rd_index->indrelid);
 	Oid			user;
@@ -392,9 +384,10 @@ static void
 learn_index(IndexKey *key, Relation index)
 {
 	MemoryContext old;
-	List	   *exprs;
-	List	   *predicate;
-	bool		predicate_readable;
+	Node	   *exprs;
+	Node	   *predicate;
+
+	AssertNoPageLock();
 
 	if (key->cxt == NULL)
 		key->cxt = AllocSetContextCreate(TopMemoryContext, "inplace index key",
@@ -424,17 +417,17 @@ learn_index(IndexKey *key, Relation index)
 				key->comparable = false;
 		}
 
-		exprs = RelationGetIndexExpressions(index);
-		predicate = RelationGetIndexPredicate(index);
-		predicate_readable = written_is_readable(index, Anum_pg_index_indpred);
-		key->readable = predicate_readable &&
-			written_is_readable(index, Anum_pg_index_indexprs);
-		key->predicate_known = predicate_readable && is_known(predicate);
-		key->known = key->readable && key->predicate_known && is_known(exprs);
+		exprs = written(index, Anum_pg_index_indexprs);
+		predicate = written(index, Anum_pg_index_indpred);
+		key->readable = !has_foreign_code(exprs, NULL) &&
+			!has_foreign_code(predicate, NULL);
+		key->predicate_known = inplace_expression_is_safe(predicate);
+		key->known = key->readable && key->predicate_known &&
+			inplace_expression_is_safe(exprs);
 		if (key->readable)
 		{
 			set_columns(key, index, exprs, predicate);
-			if (exprs != NIL || predicate != NIL)
+			if (exprs != NULL || predicate != NULL)
 				prepare_expressions(key, index, exprs, predicate);
 		}
 	}
@@ -453,8 +446,8 @@ learn_index(IndexKey *key, Relation index)
  * index.
  *
  * Finding out means to look into catalogs, which may be locked by somebody who waits
- * for a page of ours (and nobody would notice).  So whoever is going to ask with a
- * page locked has to ask once before that; then he gets what was found out at that
+ * for a page of ours (and nobody would notice).  So a process that is going to ask
+ * with a page locked has to ask once before that; then it gets what was found out at that
  * time, even if an invalidation has come since: it does not change while the index is
  * locked.
  */
@@ -485,6 +478,7 @@ static KeyOf
 compute(IndexKey *key, Relation index, TupleTableSlot *slot, Datum *values,
 		bool *isnull)
 {
+	AssertNoPageLock();
 	ResetExprContext(key->econtext);
 	key->econtext->ecxt_scantuple = slot;
 	if (!ExecQual(key->predicate, key->econtext))
@@ -523,15 +517,23 @@ inplace_key_of_slot(Relation index, TupleTableSlot *slot, Datum *values,
 	return key->readable ? compute(key, index, slot, values, isnull) : KEY_UNKNOWN;
 }
 
+/* is it out of line? */
+static inline bool
+is_external(TupleDesc desc, AttrNumber att, Datum value, bool isnull)
+{
+	return !isnull && TupleDescAttr(desc, att - 1)->attlen == -1 &&
+		VARATT_IS_EXTERNAL(DatumGetPointer(value));
+}
+
 static KeyOf
-key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
-			 const ItemPointerData *tid, bool detoast, Datum *values, bool *isnull)
+compute_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
+				 const ItemPointerData *tid, bool fetch, Datum *values, bool *isnull)
 {
 	TupleDesc	desc = RelationGetDescr(table);
 	IndexKey   *key = inplace_index_key(index);
 	TupleTableSlot *slot = key->slot;
 
-	if (!key->known)
+	if (!key->readable)
 		return KEY_UNKNOWN;
 	ExecClearTuple(slot);
 	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts);
@@ -542,8 +544,7 @@ key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
 		Datum		value = inplace_getattr(desc, tup, att, &null,
 											CurrentMemoryContext, tid);
 
-		if (!detoast && !null && TupleDescAttr(desc, att - 1)->attlen == -1 &&
-			VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+		if (!fetch && is_external(desc, att, value, null))
 			return KEY_UNKNOWN;
 		slot->tts_values[att - 1] = value;
 		slot->tts_isnull[att - 1] = null;
@@ -558,7 +559,7 @@ inplace_key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
 					 const ItemPointerData *tid, Datum *values, bool *isnull)
 {
 	if (inplace_key_is_computed(index))
-		return key_of_tuple(table, index, tup, tid, true, values, isnull);
+		return compute_of_tuple(table, index, tup, tid, true, values, isnull);
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		values[i] = inplace_getattr(RelationGetDescr(table), tup,
 									index->rd_index->indkey.values[i],
@@ -566,53 +567,94 @@ inplace_key_of_tuple(Relation table, Relation index, InplaceTupleHeader tup,
 	return KEY_FOUND;
 }
 
+/* each value so that it can be compared at once */
+static KeyOf
+key_in_line(Relation table, Relation index, InplaceTupleHeader tup,
+			const ItemPointerData *tid, bool fetch, Datum *values, bool *isnull)
+{
+	TupleDesc	desc = RelationGetDescr(index);
+	KeyOf		result = inplace_key_is_computed(index) ?
+		compute_of_tuple(table, index, tup, tid, fetch, values, isnull) :
+		inplace_key_of_tuple(table, index, tup, tid, values, isnull);
+
+	for (int i = 0; i < (result == KEY_FOUND ?
+						 IndexRelationGetNumberOfKeyAttributes(index) : 0); i++)
+	{
+		if (isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
+			!VARATT_IS_EXTENDED(DatumGetPointer(values[i])))
+			continue;
+		if (!fetch && is_external(desc, i + 1, values[i], false))
+			return KEY_UNKNOWN;
+		values[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(values[i]));
+	}
+	return result;
+}
+
 /*
- * The computed key of a version that the index need not have seen; pages may be
- * locked.  Without detoast no value in a TOAST table is looked up.
+ * Is it the version's own fault, so that nothing but the computation has failed?
+ * The version may be nobody's any more by now, and then its TOAST values, too.
+ */
+static bool
+is_of_version(const ErrorData *error)
+{
+	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
+	{
+		case ERRCODE_DATA_EXCEPTION:
+		case ERRCODE_PROGRAM_LIMIT_EXCEEDED:
+		case ERRCODE_FEATURE_NOT_SUPPORTED:
+		case ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION:
+			return true;
+		default:
+			return error->sqlerrcode == ERRCODE_DATA_CORRUPTED &&
+				error->funcname != NULL &&
+				strcmp(error->funcname, "heap_fetch_toast_slice") == 0;
+	}
+}
+
+/*
+ * The key of a version that the index need not have seen, in line; no page is
+ * locked.  Without "fetch" no value in a TOAST table is looked up.  If computing it
+ * fails the result is KEY_UNKNOWN, and the error a copy in the caller's memory
+ * context.  Memory for the work, and the values, is from "work".
  *
- * What the functions hold when they fail, catalog cache entries at most, has an
- * owner of its own, for no transaction is rolled back.
+ * What the functions hold when they fail has an owner of its own, for no
+ * transaction is rolled back: catalog cache entries, the TOAST table.
  */
 KeyOf
 inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
-					const ItemPointerData *tid, bool detoast, Datum *values, bool *isnull)
+					const ItemPointerData *tid, bool fetch, MemoryContext work,
+					Datum *values, bool *isnull, ErrorData **error)
 {
 	volatile KeyOf result = KEY_UNKNOWN;
-	MemoryContext cxt = CurrentMemoryContext;
+	MemoryContext cxt = MemoryContextSwitchTo(work);
 	ResourceOwner outer = CurrentResourceOwner;
 	ResourceOwner owner = ResourceOwnerCreate(outer, "inplace index key");
 	uint32		holdoff = InterruptHoldoffCount;
 	uint32		cancel_holdoff = QueryCancelHoldoffCount;
 
+	AssertNoPageLock();
+	*error = NULL;
 	PG_TRY();
 	{
 		CurrentResourceOwner = owner;
-		result = key_of_tuple(table, index, tup, tid, detoast, values, isnull);
+		result = key_in_line(table, index, tup, tid, fetch, values, isnull);
 		CurrentResourceOwner = outer;
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error;
-
 		CurrentResourceOwner = outer;
 		MemoryContextSwitchTo(cxt);
-		error = CopyErrorData();
-		switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
-		{
-			case ERRCODE_INSUFFICIENT_RESOURCES:
-			case ERRCODE_OPERATOR_INTERVENTION:
-			case ERRCODE_SYSTEM_ERROR:
-			case ERRCODE_INTERNAL_ERROR:
-				PG_RE_THROW();
-		}
+		*error = CopyErrorData();
+		if (!is_of_version(*error))
+			PG_RE_THROW();
 		FlushErrorState();
-		FreeErrorData(error);
-		/* an error sets them to 0, but locks are held all the same */
+		/* an error sets them to 0 */
 		InterruptHoldoffCount = holdoff;
 		QueryCancelHoldoffCount = cancel_holdoff;
 	}
 	PG_END_TRY();
 
+	MemoryContextSwitchTo(cxt);
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, false, false);
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, false, false);
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, false, false);

@@ -21,9 +21,9 @@ typedef struct IndexKey
 	Oid			indexid;		/* must be first */
 	bool		valid;			/* else it is to be found out anew, */
 	bool		learned;		/* ... and is as it was until then */
-	bool		readable;		/* the key of a version can be computed, */
-	bool		known;			/* ... with pages locked as well */
-	bool		predicate_known;	/* ... what the predicate says, at least */
+	bool		readable;		/* computing a version's key does no harm, */
+	bool		known;			/* ... and it comes out the same for all */
+	bool		predicate_known;	/* what the predicate says does, at least */
 	bool		exact;			/* equal keys are identical */
 	bool		comparable;		/* its comparisons may run with a page locked */
 
@@ -59,7 +59,7 @@ extern KeyOf inplace_key_of_tuple(Relation table, Relation index,
 								  Datum *values, bool *isnull);
 extern KeyOf inplace_key_guarded(Relation table, Relation index,
 								 InplaceTupleHeader tup, const ItemPointerData *tid,
-								 bool detoast,
-								 Datum *values, bool *isnull);
+								 bool fetch, MemoryContext work,
+								 Datum *values, bool *isnull, ErrorData **error);
 
 #endif							/* INPLACE_KEY_H */

@@ -24,6 +24,9 @@
  * entries to the right only, and pages are unlinked by VACUUM alone, of which
  * there is one.
  *
+ * Keys that have to be computed are so between two locks of the page, the first
+ * of which tells which rows it is about (version_keys.c).
+ *
  * Lock order: one leaf page at a time, exclusively if there is something to look
  * at, and under it what index_delete.c takes.
  *
@@ -35,20 +38,23 @@
 #include "access/xloginsert.h"
 #include "index/index.h"
 #include "index/key.h"
+#include "index/version_keys.h"
 #include "miscadmin.h"
+#include "table/scan.h"
 #include "utils/memutils.h"
 #include "vacuum/vacuum.h"
 
 /* how often it is looked whether there are more leaves than pages */
 #define CIRCLE_CHECK_PAGES	1024
 
-TransactionId inplace_sweep_horizon = InvalidTransactionId;
+Sweep		inplace_sweep;
 
 typedef struct SweepState
 {
 	Relation	table;
 	Relation	index;
 	StaleRows  *rows;
+	VersionKeys keys;			/* of the rows on the page */
 	TM_IndexDeleteOp op;
 	BlockNumber empty_pages;
 	Size		freed;			/* bytes */
@@ -93,6 +99,49 @@ collect_tids(SweepState *ss, Page page)
 			for (int i = 0; i < BTreeTupleGetNPosting(itup); i++)
 				add_tid(ss, BTreeTupleGetPostingN(itup, i), off);
 	}
+}
+
+/*
+ * The version of a row that VACUUM has noted, if it is still that: its key is to be
+ * known when the index page is locked.
+ */
+static void
+want_key(SweepState *ss, ItemPointer tid)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+	Buffer		buffer = ReadBuffer(ss->table, blk);
+	Page		page = BufferGetPage(buffer);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (off <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, off)))
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+
+		if ((tup->t_infomask & IP_STALE) && (tup->t_natts & IP_UNCHANGED))
+			version_keys_want(&ss->keys, tid, tup, RowLength(tup, lp), false);
+	}
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Compute the keys of the rows whose entries have been collected from the page.  It
+ * is not locked, only pinned.
+ */
+static void
+compute_keys(SweepState *ss)
+{
+	version_keys_free(&ss->keys);
+	for (int i = 0; i < ss->op.ndeltids; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		want_key(ss, &ss->op.deltids[i].tid);
+		if (version_keys_are_many(&ss->keys))
+			version_keys_compute(&ss->keys);
+	}
+	version_keys_compute(&ss->keys);
 }
 
 /*
@@ -177,7 +226,9 @@ fix_payloads(SweepState *ss, Buffer buffer)
 
 /*
  * One leaf page, share-locked; it stays locked.  Between the two locks it may
- * be split: what has gone to the right is met there.
+ * be split: what has gone to the right is met there.  An entry that has come, or a row
+ * that has been changed, is not one of those that VACUUM has noted, or has no
+ * key computed: it is left, and the row keeps its mark.
  */
 static void
 sweep_page(SweepState *ss, Buffer buffer)
@@ -190,6 +241,8 @@ sweep_page(SweepState *ss, Buffer buffer)
 		return;
 
 	_bt_unlockbuf(ss->index, buffer);
+	if (inplace_sweep.keys != NULL)
+		compute_keys(ss);
 	_bt_lockbuf(ss->index, buffer, BT_WRITE);
 	collect_tids(ss, page);
 	if (ss->op.ndeltids == 0)
@@ -317,12 +370,18 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 	ss.op.status = palloc(MaxTIDsPerBTreePage * sizeof(TM_IndexStatus));
 	ss.page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace sweep",
 										ALLOCSET_DEFAULT_SIZES);
-	inplace_sweep_horizon = horizon;
+	version_keys_init(&ss.keys, table, index);
+	inplace_sweep.horizon = horizon;
+	inplace_sweep.rows = rows;
+	inplace_sweep.keys = inplace_key_is_computed(index) &&
+		inplace_index_key(index)->readable ? &ss.keys : NULL;
 
 	for (Buffer buffer = BtLeftmostLeaf(index); BufferIsValid(buffer);
 		 buffer = next_leaf(index, buffer, &visited))
 		sweep_page(&ss, buffer);
 
+	version_keys_free(&ss.keys);
+	inplace_sweep.keys = NULL;
 	MemoryContextDelete(ss.page_cxt);
 	pfree(ss.op.deltids);
 	pfree(ss.op.status);

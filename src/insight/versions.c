@@ -19,10 +19,10 @@
 #include "funcapi.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 
 #include "insight/insight.h"
+#include "table/compare.h"
 #include "table/rowcheck.h"
 
 PG_FUNCTION_INFO_V1(inplace_versions);
@@ -163,13 +163,8 @@ column_differs(Form_pg_attribute att, Datum a, bool anull, Datum b, bool bnull)
 	if (anull || bnull)
 		return anull != bnull;
 	if (is_external(att, a) || is_external(att, b))
-	{
-		Size		alen = VARSIZE_ANY(DatumGetPointer(a));
-
-		return alen != VARSIZE_ANY(DatumGetPointer(b)) ||
-			memcmp(DatumGetPointer(a), DatumGetPointer(b), alen) != 0;
-	}
-	return !datum_image_eq(a, b, att->attbyval, att->attlen);
+		return !inplace_same_stored(a, b, att->attbyval, att->attlen);
+	return !inplace_same_value(a, b, att->attbyval, att->attlen);
 }
 
 static Datum

@@ -603,13 +603,12 @@ entry_places_row(CopyState *cs, Relation index, IndexTuple itup,
 	if (row->copied)
 		return false;
 
-	/* (as with a page locked: the TOAST values of a dead row may be gone) */
+	/* (the TOAST values of a dead row may be gone) */
 	if (itup != NULL)
 	{
 		MemoryContext oldcxt = MemoryContextSwitchTo(cs->row_cxt);
 
-		row->copied = inplace_entry_matches_tuple(cs->old, index, itup, tup,
-												  &tid, true);
+		row->copied = inplace_entry_may_match(cs->old, index, itup, tup, &tid);
 		MemoryContextSwitchTo(oldcxt);
 		MemoryContextReset(cs->row_cxt);
 	}

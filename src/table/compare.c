@@ -17,10 +17,77 @@
  */
 #include "inplace.h"
 
+#include "access/detoast.h"
 #include "access/sysattr.h"
 #include "access/tupmacs.h"
+#include "no_lock.h"
 #include "table/compare.h"
-#include "utils/datum.h"
+
+static bool
+same_by_value(Datum a, Datum b, int16 len)
+{
+	switch (len)
+	{
+		case sizeof(char):
+			return DatumGetChar(a) == DatumGetChar(b);
+		case sizeof(int16):
+			return DatumGetInt16(a) == DatumGetInt16(b);
+		case sizeof(int32):
+			return DatumGetInt32(a) == DatumGetInt32(b);
+		default:
+			Assert(len == sizeof(Datum));
+			return a == b;
+	}
+}
+
+static bool
+same_varlena(struct varlena *x, struct varlena *y)
+{
+	Size		len = toast_raw_datum_size(PointerGetDatum(x)) - VARHDRSZ;
+	struct varlena *a;
+	struct varlena *b;
+	bool		same;
+
+	if (len != toast_raw_datum_size(PointerGetDatum(y)) - VARHDRSZ)
+		return false;
+	if (VARATT_IS_EXTERNAL(x) || VARATT_IS_EXTERNAL(y))
+		AssertNoPageLock();
+	a = pg_detoast_datum_packed(x);
+	b = pg_detoast_datum_packed(y);
+	same = memcmp(VARDATA_ANY(a), VARDATA_ANY(b), len) == 0;
+	if (a != x)
+		pfree(a);
+	if (b != y)
+		pfree(b);
+	return same;
+}
+
+/* the values themselves, however they are stored */
+bool
+inplace_same_value(Datum a, Datum b, bool byval, int16 len)
+{
+	if (byval)
+		return same_by_value(a, b, len);
+	if (len == -1)
+		return same_varlena((struct varlena *) DatumGetPointer(a),
+							(struct varlena *) DatumGetPointer(b));
+	if (len == -2)
+		return strcmp(DatumGetCString(a), DatumGetCString(b)) == 0;
+	return memcmp(DatumGetPointer(a), DatumGetPointer(b), len) == 0;
+}
+
+/* as they are stored */
+bool
+inplace_same_stored(Datum a, Datum b, bool byval, int16 len)
+{
+	Size		size;
+
+	if (byval || len != -1)
+		return inplace_same_value(a, b, byval, len);
+	size = VARSIZE_ANY(DatumGetPointer(a));
+	return size == VARSIZE_ANY(DatumGetPointer(b)) &&
+		memcmp(DatumGetPointer(a), DatumGetPointer(b), size) == 0;
+}
 
 /* where attribute's value starts, given the end of the one before */
 static int
@@ -159,8 +226,8 @@ inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup, Size oldlen,
 				Datum		v = inplace_getattr(desc, newtup, i + 1, &isnull,
 												CurrentMemoryContext, NULL);
 
-				diff->changed[i] = !datumIsEqual(missing, v, att->attbyval,
-												 att->attlen);
+				diff->changed[i] = !inplace_same_stored(missing, v, att->attbyval,
+														att->attlen);
 			}
 			if (nlen > 0)
 				delta_add(&diff->edits, oimg, nimg,

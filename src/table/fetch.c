@@ -22,6 +22,7 @@
 #include "nodes/execnodes.h"
 #include "pgstat.h"
 #include "storage/predicate.h"
+#include "table/dirty.h"
 #include "table/found_row.h"
 #include "table/rowcheck.h"
 #include "table/scan.h"
@@ -333,54 +334,6 @@ inplace_index_fetch_end(IndexFetchTableData *data)
 }
 
 /*
- * Does a row that may have stale entries have the key it was found by, for
- * SnapshotDirty?  The version that will be left is the newest, or if that is not
- * committed the one before: either will do, for the caller to wait for.  He waits
- * for the maker of the version that has the key, if that has not ended: other
- * changes of the row, by the same transaction, may be those of its parents,
- * which go on when it is rolled back to a savepoint.
- */
-static bool
-dirty_key_matches(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
-				  OffsetNumber off, InplaceTupleHeader tup, Size len,
-				  Snapshot snapshot)
-{
-	static ChainWalk *walk = NULL;
-	const UniqueCheckKey *key = inplace_unique_check_key;
-	ItemPointerData tid;
-
-	/* a check of another table may have been begun by an operator class */
-	if (fetch->itup == NULL &&
-		(key == NULL || key->index->rd_index->indrelid != RelationGetRelid(rel)))
-		return true;
-	if (walk == NULL)
-		walk = MemoryContextAlloc(TopMemoryContext, sizeof(ChainWalk));
-	inplace_walk_begin(walk, rel, blk, off, tup, len);
-	ItemPointerSet(&tid, blk, off);
-	for (;;)
-	{
-		XidStatus	status = inplace_copied_xid_status(rel, walk->tuple, blk, off);
-
-		if (status != XID_ABORTED &&
-			(fetch->itup != NULL ?
-			 inplace_entry_matches_tuple(rel, fetch->index, fetch->itup,
-										 walk->tuple, &tid, false) :
-			 inplace_key_matches_tuple(rel, key, walk->tuple, &tid)))
-		{
-			if (status == XID_IN_PROGRESS)
-			{
-				snapshot->xmin = walk->tuple->t_xid;
-				snapshot->xmax = InvalidTransactionId;
-			}
-			return true;
-		}
-		if (status == XID_COMMITTED || status == XID_CURRENT ||
-			!inplace_walk_back(walk, InvalidTransactionId))
-			return false;
-	}
-}
-
-/*
  * The entry's payload may not be that of the version seen: have the scan
  * return an entry whose is.
  */
@@ -498,6 +451,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	bool		found = false;
 	bool		dead = false;
 	bool		recheck = false;
+	struct DirtyVersion *versions = NULL;
 	Page		page;
 	ItemId		lp;
 
@@ -549,8 +503,9 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 				fetch->itup = fetch->only_scan->xs_itup;
 			}
 			if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
-				found = dirty_key_matches(rel, fetch, blk, off, tup,
-										  RowLength(tup, lp), snapshot);
+				found = inplace_dirty_compare(rel, fetch, blk, off, tup,
+											  RowLength(tup, lp), snapshot,
+											  &versions) != KEY_IS_OTHER;
 			else
 				recheck = fetch->itup != NULL &&
 					snapshot->snapshot_type != SNAPSHOT_ANY;
@@ -570,6 +525,9 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	}
 
 	LockBuffer(fetch->cbuf, BUFFER_LOCK_UNLOCK);
+
+	if (unlikely(versions != NULL))
+		found = inplace_dirty_settle(rel, fetch, blk, off, snapshot, versions);
 
 	/* is the entry that led here the one of this version? */
 	if (recheck &&

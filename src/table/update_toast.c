@@ -11,8 +11,8 @@
 #include "inplace.h"
 
 #include "access/heaptoast.h"
+#include "table/compare.h"
 #include "table/update.h"
-#include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -99,8 +99,8 @@ inplace_update_keys_differ(UpdateState *us, TupleTableSlot *slot,
 			continue;
 		att = TupleDescAttr(desc, i);
 		differ = ov.isnull[i] != slot->tts_isnull[i] ||
-			(!ov.isnull[i] && !datumIsEqual(ov.values[i], slot->tts_values[i],
-											att->attbyval, att->attlen));
+			(!ov.isnull[i] && !inplace_same_stored(ov.values[i], slot->tts_values[i],
+												   att->attbyval, att->attlen));
 	}
 	MemoryContextDelete(ov.cxt);
 	return differ;
