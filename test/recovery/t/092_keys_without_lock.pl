@@ -58,7 +58,9 @@ cancelled($s, 'INSERT INTO slow', 'a computation');
 
 like(sqlstate_of($node, "SET statement_timeout = '200ms'; INSERT INTO slow VALUES (1, 3, 1)"), qr/57014/, 'a timeout ends it');
 like(sqlstate_of($node, 'INSERT INTO slow VALUES (2, 3, 1)'), qr/23505/, 'a key that is computed in no time is violated at once');
-like(sqlstate_of($node, "SET statement_timeout = '200ms'; INSERT INTO slow VALUES (1, 3, 1) ON CONFLICT DO NOTHING"), qr/57014/, 'a timeout ends ON CONFLICT');
+# (Before 18 ON CONFLICT knows btree alone.)
+like(sqlstate_of($node, "SET statement_timeout = '200ms'; INSERT INTO slow VALUES (1, 3, 1) ON CONFLICT DO NOTHING"), qr/57014/, 'a timeout ends ON CONFLICT')
+  if pg_major() >= 18;
 
 # The same of a value that is in the TOAST table, which somebody has locked.
 one($node, q{
