@@ -28,8 +28,8 @@
 static void
 start_block(InplaceScanDesc scan, Buffer buffer)
 {
-	scan->cbuf = buffer;
 	scan->cblock = BufferGetBlockNumber(buffer);
+	ScanPinTake(&scan->pin, scan->base.rs_rd, scan->cblock, buffer);
 	scan->inited = true;
 	scan->classified = false;
 	scan->nvis = 0;
@@ -69,7 +69,7 @@ static void
 classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 {
 	Relation	rel = scan->base.rs_rd;
-	Buffer		buffer = scan->cbuf;
+	Buffer		buffer = scan->pin.buffer;
 	int			n = 0;
 	OffsetNumber off;
 	OffsetNumber maxoff;
@@ -224,8 +224,7 @@ inplace_analyze_next_tuple(TableScanDesc sscan, TransactionId OldestXmin,
 		return true;
 	}
 
-	ReleaseBuffer(scan->cbuf);
-	scan->cbuf = InvalidBuffer;
+	ScanPinDrop(&scan->pin);
 	scan->inited = false;
 	ExecClearTuple(slot);
 	return false;

@@ -101,24 +101,22 @@ next_page(InplaceScanDesc scan, bool *recheck,
 {
 	OffsetNumber offs[TBM_MAX_TUPLES_PER_PAGE];
 	TBMIterateResult *res;
+	Buffer		buffer;
 	void	   *data;
 	int			noffs = -1;
 
 	scan->nvis = 0;
 	scan->cindex = 0;
 	scan->inited = false;
-	if (BufferIsValid(scan->cbuf))
-	{
-		ReleaseBuffer(scan->cbuf);
-		scan->cbuf = InvalidBuffer;
-	}
+	ScanPinDrop(&scan->pin);
 
-	scan->cbuf = read_stream_next_buffer(scan->stream, &data);
-	if (!BufferIsValid(scan->cbuf))
+	buffer = read_stream_next_buffer(scan->stream, &data);
+	if (!BufferIsValid(buffer))
 		return false;
 
 	res = (TBMIterateResult *) data;
 	scan->cblock = res->blockno;
+	ScanPinTake(&scan->pin, scan->base.rs_rd, scan->cblock, buffer);
 	scan->inited = true;
 
 	if (!res->lossy)
@@ -165,7 +163,9 @@ inplace_bitmap_next_block(TableScanDesc sscan, TBMIterateResult *res)
 	if (!block_is_of_interest(scan, res->blockno))
 		return false;
 
-	scan->cbuf = ReleaseAndReadBuffer(scan->cbuf, sscan->rs_rd, res->blockno);
+	ScanPinDrop(&scan->pin);
+	ScanPinTake(&scan->pin, sscan->rs_rd, res->blockno,
+				ReadBuffer(sscan->rs_rd, res->blockno));
 	scan->cblock = res->blockno;
 	scan->inited = true;
 

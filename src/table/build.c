@@ -209,7 +209,7 @@ warn_concurrent(BuildState *bs, const char *what)
 static double
 classify_page(BuildState *bs, InplaceScanDesc scan)
 {
-	Buffer		buffer = scan->cbuf;
+	Buffer		buffer = scan->pin.buffer;
 	BlockNumber blk = scan->cblock;
 	OffsetNumber off;
 	OffsetNumber maxoff;

@@ -307,7 +307,7 @@ inplace_index_fetch_begin(Relation rel)
 
 	InplaceRequirePreload();
 	fetch->base.rel = rel;
-	fetch->cbuf = InvalidBuffer;
+	ScanPinInit(&fetch->pin);
 	fetch->cxt = CurrentMemoryContext;
 	return &fetch->base;
 }
@@ -318,18 +318,14 @@ inplace_index_fetch_reset(IndexFetchTableData *data)
 	InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) data;
 
 	fetch->gone_snapshot = NULL;
-	if (BufferIsValid(fetch->cbuf))
-	{
-		ReleaseBuffer(fetch->cbuf);
-		fetch->cbuf = InvalidBuffer;
-	}
+	ScanPinDrop(&fetch->pin);
 }
 
 static void
 inplace_index_fetch_end(IndexFetchTableData *data)
 {
 	inplace_index_fetch_reset(data);
-	inplace_forget_row_page(&((InplaceIndexFetchData *) data)->cbuf);
+	ScanPinEnd(&((InplaceIndexFetchData *) data)->pin);
 	pfree(data);
 }
 
@@ -396,7 +392,7 @@ row_is_gone(Relation rel, Buffer buffer, Page page, int off,
 }
 
 /*
- * The row at off, on the share-locked page in cbuf, was found to be invisible, and
+ * The row at off, on the share-locked pinned page, was found to be invisible, and
  * not dead.
  */
 static void
@@ -411,13 +407,13 @@ note_gone_rows(InplaceIndexFetchData *fetch, Page page, OffsetNumber off,
 
 	if (!SnapshotIsPlainMVCC(snapshot) ||
 		CheckForSerializableConflictOutNeeded(rel, snapshot) ||
-		!row_is_gone(rel, fetch->cbuf, page, off, snapshot, vistest))
+		!row_is_gone(rel, fetch->pin.buffer, page, off, snapshot, vistest))
 		return;
 	while (first > FirstOffsetNumber &&
-		   row_is_gone(rel, fetch->cbuf, page, first - 1, snapshot, vistest))
+		   row_is_gone(rel, fetch->pin.buffer, page, first - 1, snapshot, vistest))
 		first--;
 	while (last < maxoff &&
-		   row_is_gone(rel, fetch->cbuf, page, last + 1, snapshot, vistest))
+		   row_is_gone(rel, fetch->pin.buffer, page, last + 1, snapshot, vistest))
 		last++;
 	fetch->gone_snapshot = snapshot;
 	fetch->gone_curcid = snapshot->curcid;
@@ -426,7 +422,7 @@ note_gone_rows(InplaceIndexFetchData *fetch, Page page, OffsetNumber off,
 	fetch->gone_last = last;
 }
 
-/* is the row on the page in cbuf known to be one of them? */
+/* is the row on the pinned page known to be one of them? */
 static inline bool
 known_to_be_gone(const InplaceIndexFetchData *fetch, OffsetNumber off,
 				 Snapshot snapshot)
@@ -447,7 +443,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	Relation	rel = data->rel;
 	BlockNumber blk = ItemPointerGetBlockNumber(tid);
 	OffsetNumber off = TidOffset(tid);
-	Buffer		prev = fetch->cbuf;
+	Buffer		buffer = fetch->pin.buffer;
 	bool		found = false;
 	bool		dead = false;
 	bool		recheck = false;
@@ -464,16 +460,14 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	 */
 	TidClean(tid, tid);
 
-	/* (no other relation's page is ever in cbuf) */
-	if (!BufferIsValid(prev) || BufferGetBlockNumber(prev) != blk)
+	/* (no other relation's page is ever pinned there) */
+	if (!BufferIsValid(buffer) || BufferGetBlockNumber(buffer) != blk)
 	{
 		fetch->gone_snapshot = NULL;
-		fetch->cbuf = InvalidBuffer;
-		if (BufferIsValid(prev))
-			ReleaseBuffer(prev);
-		fetch->cbuf = inplace_pin_row_page(rel, blk, off);
-		inplace_note_row_page(rel, blk, &fetch->cbuf);
-		inplace_page_prune_opt(rel, fetch->cbuf);
+		ScanPinDrop(&fetch->pin);
+		buffer = inplace_pin_row_page(rel, blk, off);
+		ScanPinTake(&fetch->pin, rel, blk, buffer);
+		inplace_page_prune_opt(rel, buffer);
 	}
 	else if (known_to_be_gone(fetch, off, snapshot))
 	{
@@ -482,8 +476,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		return false;
 	}
 
-	LockBuffer(fetch->cbuf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(fetch->cbuf);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
 	lp = normal_item(rel, page, blk, off);
 	if (lp == NULL)
 		/* of a page that is lost the entries are kept: inplace.check tells */
@@ -493,7 +487,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		bool		stale = (tup->t_infomask & IP_STALE) != 0;
 
-		found = fetch_visible(rel, fetch->cbuf, page, blk, off, lp, snapshot,
+		found = fetch_visible(rel, buffer, page, blk, off, lp, snapshot,
 							  slot);
 		if (found && stale)
 		{
@@ -516,7 +510,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 			RowState	state;
 
 			state = inplace_row_state(rel, (InplaceTupleHeader) PageGetItem(page, lp),
-									  fetch->cbuf, InvalidTransactionId,
+									  buffer, InvalidTransactionId,
 									  GlobalVisTestFor(rel), &all_visible);
 			dead = (state == ROW_DEAD || state == ROW_ABORTED_INSERT);
 			if (!dead)
@@ -524,7 +518,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		}
 	}
 
-	LockBuffer(fetch->cbuf, BUFFER_LOCK_UNLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
 	if (unlikely(versions != NULL))
 		found = inplace_dirty_settle(rel, fetch, blk, off, snapshot, versions);

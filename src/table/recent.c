@@ -7,17 +7,20 @@
  * times, and rows of one page mostly follow one another.  The buffer manager
  * finds the page by a hash table under a lock.  Two things are tried first.
  *
- * The scan that found the row has its page pinned as a rule.  It tells where
- * it keeps the buffer ("holder"), and its pin is borrowed: good until control
- * goes back to the executor, which alone can move or end the scan.  A holder
- * that lets go of its page sets its variable to InvalidBuffer, or to the next
- * page's buffer; one that goes away says so (inplace_forget_row_page).  At the
- * abort of a transaction or subtransaction scans go away without a word, so
- * the holder is forgotten then.
+ * The scan that found the row has its page pinned as a rule, in a ScanPin, and
+ * its pin is lent: good until control goes back to the executor, which alone
+ * can move or end the scan, or until code of users is run, which may do so,
+ * too (inplace_own_row_page).  Whether the pinned buffer has the page that is
+ * wanted is decided by the buffer's tag, which a pin keeps from changing; what
+ * the scan has read before, and in which mode, does not matter.  A scan that
+ * goes away says so (ScanPinEnd).  At the abort of a transaction or
+ * subtransaction scans go away without a word, so the pin is forgotten then.
+ * With assertions it is checked that the pin is one, and that no scan lets go
+ * of it while it is lent.
  *
- * Otherwise the buffer that had the page the last time is tried (guess.c).  It is
- * a guess: nothing is pinned between the calls, and the server checks that the
- * buffer still has the page.
+ * Otherwise the buffer that had the page the last time is tried, that of this
+ * process or of all (guess.c).  It is a guess: nothing is pinned between the
+ * calls, and the server checks that the buffer still has the page.
  *
  * What a guess may not change is which pages stay in memory.  The server counts
  * a buffer's uses when it finds it in the regular way, and not when it is told
@@ -42,7 +45,10 @@
 static RelFileLocator recent_locator;
 static BlockNumber recent_block = InvalidBlockNumber;
 static Buffer recent_buffer = InvalidBuffer;
-static const Buffer *holder = NULL;
+
+/* the scan that has read a page last, and the pin that is lent just now */
+static const ScanPin *holder = NULL;
+static const ScanPin *lent = NULL;
 
 /*
  * What will be looked at first: the page's header and the row's line pointer.
@@ -58,41 +64,85 @@ fetch_towards_processor(Buffer buffer, OffsetNumber off)
 				   ((off & INPLACE_OFFSET_MASK) - 1) * sizeof(ItemIdData));
 }
 
-/*
- * A scan has this page now; the buffer is pinned, for as long as it is in
- * *where.
- */
-void
-inplace_note_row_page(Relation rel, BlockNumber blk, const Buffer *where)
+/* ---------------- the pins of scans ---------------- */
+
+static inline void
+note_recent(Relation rel, BlockNumber blk, Buffer buffer)
 {
-	if (BufferIsLocal(*where))
-		return;
 	recent_locator = RelLocator(rel);
 	recent_block = blk;
-	recent_buffer = *where;
-	holder = where;
+	recent_buffer = buffer;
 }
 
-/* "where" is no more */
+/*
+ * The scan has this page now, pinned for it.
+ */
 void
-inplace_forget_row_page(const Buffer *where)
+ScanPinTake(ScanPin *pin, Relation rel, BlockNumber blk, Buffer buffer)
 {
-	if (holder == where)
+	Assert(!BufferIsValid(pin->buffer));
+	Assert(BufferGetBlockNumber(buffer) == blk);
+	pin->buffer = buffer;
+	if (BufferIsLocal(buffer))
+		return;
+	note_recent(rel, blk, buffer);
+	holder = pin;
+}
+
+void
+ScanPinDrop(ScanPin *pin)
+{
+	Buffer		buffer = pin->buffer;
+
+	if (!BufferIsValid(buffer))
+		return;
+	Assert(lent != pin);
+	pin->buffer = InvalidBuffer;
+	ReleaseBuffer(buffer);
+}
+
+/* the memory of the pin is going to be freed */
+void
+ScanPinEnd(ScanPin *pin)
+{
+	ScanPinDrop(pin);
+	if (holder == pin)
 		holder = NULL;
+}
+
+/*
+ * Does the scan that was the last to read a page have this one?
+ */
+static inline bool
+holder_has(Relation rel, BlockNumber blk)
+{
+	Buffer		buffer;
+
+	if (holder == NULL || RelationUsesLocalBuffers(rel))
+		return false;
+	buffer = holder->buffer;
+	if (!BufferIsValid(buffer) || BufferIsLocal(buffer))
+		return false;
+	/* (asserts that it is pinned) */
+	Assert(BufferGetBlockNumber(buffer) != InvalidBlockNumber);
+	return page_guess_holds(rel, blk, buffer);
 }
 
 static void
 recent_xact_callback(XactEvent event, void *arg)
 {
 	holder = NULL;
+	lent = NULL;
 }
 
 static void
 recent_subxact_callback(SubXactEvent event, SubTransactionId mySubid,
 						SubTransactionId parentSubid, void *arg)
 {
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-		holder = NULL;
+	if (event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	holder = NULL;
+	lent = NULL;
 }
 
 /* once, by the postmaster: its children inherit them */
@@ -102,6 +152,8 @@ inplace_register_row_page_callbacks(void)
 	RegisterXactCallback(recent_xact_callback, NULL);
 	RegisterSubXactCallback(recent_subxact_callback, NULL);
 }
+
+/* ---------------- guesses ---------------- */
 
 /*
  * Pin the buffer if it has the page, and there are no uses left to count.
@@ -248,51 +300,66 @@ inplace_expect_row(Relation rel, const ItemPointerData *tid)
 	}
 }
 
+/* ---------------- for commands ---------------- */
+
 /*
- * The page's buffer, pinned.  With *borrowed the pin is somebody else's, to be
- * left alone, and stands until the caller returns to the executor.
+ * The page's buffer, pinned.  With *borrowed the pin is a scan's, to be left alone,
+ * and stands until inplace_return_row_page, or inplace_own_row_page.
  */
 Buffer
 inplace_borrow_row_page(Relation rel, BlockNumber blk, bool *borrowed)
 {
 	Buffer		buffer;
 
-	if (recent_block == blk && !RelationUsesLocalBuffers(rel) &&
-		RelFileLocatorEquals(recent_locator, RelLocator(rel)))
+	*borrowed = holder_has(rel, blk);
+	if (*borrowed)
 	{
-		if (holder != NULL && *holder == recent_buffer)
-		{
-			*borrowed = true;
-			CountBufferHit(rel);
-			return recent_buffer;
-		}
-		if (ReadRecentBuffer(recent_locator, MAIN_FORKNUM, blk, recent_buffer))
-		{
-			*borrowed = false;
-			CountBufferHit(rel);
-			return recent_buffer;
-		}
+		Assert(lent == NULL);
+		lent = holder;
+		CountBufferHit(rel);
+		return holder->buffer;
 	}
-	*borrowed = false;
+	if (recent_block == blk && !RelationUsesLocalBuffers(rel) &&
+		RelFileLocatorEquals(recent_locator, RelLocator(rel)) &&
+		ReadRecentBuffer(recent_locator, MAIN_FORKNUM, blk, recent_buffer))
+	{
+		CountBufferHit(rel);
+		return recent_buffer;
+	}
 	buffer = inplace_pin_row_page(rel, blk, FirstOffsetNumber);
 	if (!BufferIsLocal(buffer))
-	{
-		recent_locator = RelLocator(rel);
-		recent_block = blk;
-		recent_buffer = buffer;
-		holder = NULL;
-	}
+		note_recent(rel, blk, buffer);
 	return buffer;
 }
 
-/* the same, with a pin of the caller's own */
+void
+inplace_return_row_page(Buffer buffer, bool borrowed)
+{
+	if (borrowed)
+		lent = NULL;
+	else
+		ReleaseBuffer(buffer);
+}
+
+/*
+ * Before code is run that may do anything: have a pin of one's own.
+ */
+void
+inplace_own_row_page(Buffer buffer, bool *borrowed)
+{
+	if (!*borrowed)
+		return;
+	IncrBufferRefCount(buffer);
+	*borrowed = false;
+	lent = NULL;
+}
+
 Buffer
 inplace_read_row_page(Relation rel, BlockNumber blk)
 {
 	bool		borrowed;
 	Buffer		buffer = inplace_borrow_row_page(rel, blk, &borrowed);
 
-	if (borrowed)
-		IncrBufferRefCount(buffer);
+	inplace_own_row_page(buffer, &borrowed);
 	return buffer;
 }

@@ -29,7 +29,7 @@ inplace_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 	if (scan->nblocks == 0)
 		return false;
 
-	inplace_scan_drop_page(scan);
+	ScanPinDrop(&scan->pin);
 	scan->nvis = 0;
 
 	if (tsm->NextSampleBlock)
@@ -47,8 +47,9 @@ inplace_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)
 
 	CHECK_FOR_INTERRUPTS();
 
-	scan->cbuf = ReadBufferExtended(sscan->rs_rd, MAIN_FORKNUM, blk,
-									RBM_NORMAL, scan->strategy);
+	ScanPinTake(&scan->pin, sscan->rs_rd, blk,
+				ReadBufferExtended(sscan->rs_rd, MAIN_FORKNUM, blk,
+								   RBM_NORMAL, scan->strategy));
 	scan->inited = true;
 
 	if (sscan->rs_flags & SO_ALLOW_PAGEMODE)
@@ -93,8 +94,8 @@ inplace_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 		page = scan->page.data;
 	else
 	{
-		LockBuffer(scan->cbuf, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(scan->cbuf);
+		LockBuffer(scan->pin.buffer, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(scan->pin.buffer);
 		if (!PageIsNew(page))
 			inplace_check_page(sscan->rs_rd, page, scan->cblock);
 	}
@@ -115,13 +116,13 @@ inplace_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 			found = entry != 0 && inplace_scan_store(scan, entry, slot);
 		}
 		else
-			found = inplace_fetch_visible(sscan->rs_rd, scan->cbuf,
+			found = inplace_fetch_visible(sscan->rs_rd, scan->pin.buffer,
 										  scan->cblock, off,
 										  sscan->rs_snapshot, slot);
 	}
 
 	if (!pagemode)
-		LockBuffer(scan->cbuf, BUFFER_LOCK_UNLOCK);
+		LockBuffer(scan->pin.buffer, BUFFER_LOCK_UNLOCK);
 
 	if (found)
 		pgstat_count_heap_getnext(sscan->rs_rd);

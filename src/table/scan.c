@@ -15,7 +15,7 @@
  * request in the other direction starts at that end.
  *
  * Invariants
- *	  inited: cbuf is pinned and is block cblock; page at a time, vis[] and
+ *	  inited: block cblock is pinned (pin); page at a time, vis[] and
  *	  the page copy are those of cblock.
  *	  In a SERIALIZABLE transaction everything that the scan may return is
  *	  covered by a predicate lock before the lock is released under which it
@@ -165,16 +165,6 @@ inplace_scan_set_limits(InplaceScanDesc scan, BlockNumber start,
 		scan->numblocks = Min(numblocks, scan->nblocks - start);
 }
 
-void
-inplace_scan_drop_page(InplaceScanDesc scan)
-{
-	if (BufferIsValid(scan->cbuf))
-	{
-		ReleaseBuffer(scan->cbuf);
-		scan->cbuf = InvalidBuffer;
-	}
-}
-
 /*
  * Step to the next page in direction dir and pin it.  Returns false, with the
  * scan reset to its end, if there is none.
@@ -182,7 +172,9 @@ inplace_scan_drop_page(InplaceScanDesc scan)
 bool
 inplace_scan_next_page(InplaceScanDesc scan, ScanDirection dir)
 {
-	inplace_scan_drop_page(scan);
+	Buffer		buffer = InvalidBuffer;
+
+	ScanPinDrop(&scan->pin);
 
 	CHECK_FOR_INTERRUPTS();
 
@@ -203,9 +195,9 @@ inplace_scan_next_page(InplaceScanDesc scan, ScanDirection dir)
 #if PG_VERSION_NUM >= 170000
 	if (likely(scan->stream != NULL))
 	{
-		scan->cbuf = read_stream_next_buffer(scan->stream, NULL);
-		if (BufferIsValid(scan->cbuf))
-			scan->cblock = BufferGetBlockNumber(scan->cbuf);
+		buffer = read_stream_next_buffer(scan->stream, NULL);
+		if (BufferIsValid(buffer))
+			scan->cblock = BufferGetBlockNumber(buffer);
 	}
 	else
 #endif
@@ -215,13 +207,13 @@ inplace_scan_next_page(InplaceScanDesc scan, ScanDirection dir)
 
 		if (BlockNumberIsValid(blk))
 		{
-			scan->cbuf = ReadBufferExtended(scan->base.rs_rd, MAIN_FORKNUM,
-											blk, RBM_NORMAL, scan->strategy);
+			buffer = ReadBufferExtended(scan->base.rs_rd, MAIN_FORKNUM,
+										blk, RBM_NORMAL, scan->strategy);
 			scan->cblock = blk;
 		}
 	}
 
-	if (!BufferIsValid(scan->cbuf))
+	if (!BufferIsValid(buffer))
 	{
 		scan->inited = false;
 		scan->begun = false;
@@ -231,6 +223,7 @@ inplace_scan_next_page(InplaceScanDesc scan, ScanDirection dir)
 		return false;
 	}
 
+	ScanPinTake(&scan->pin, scan->base.rs_rd, scan->cblock, buffer);
 	scan->inited = true;
 	return true;
 }
@@ -342,7 +335,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 {
 	Relation	rel = scan->base.rs_rd;
 	Snapshot	snapshot = scan->base.rs_snapshot;
-	Buffer		buffer = scan->cbuf;
+	Buffer		buffer = scan->pin.buffer;
 	bool		lock_tids;
 	bool		check_conflicts;
 	bool		all_visible;
@@ -359,7 +352,6 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	scan->nvis = 0;
 	scan->stale_rows = false;
 
-	inplace_note_row_page(rel, scan->cblock, &scan->cbuf);
 	inplace_page_prune_opt(rel, buffer);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
@@ -461,7 +453,7 @@ inplace_scan_store_visible(InplaceScanDesc scan, OffsetNumber off,
 	RowVersion *version = inplace_scratch_version();
 	ItemPointerData tid;
 
-	if (!inplace_fetch_version(rel, scan->cbuf, false, scan->page.data,
+	if (!inplace_fetch_version(rel, scan->pin.buffer, false, scan->page.data,
 							   scan->cblock, off, snapshot, version))
 		return false;
 
@@ -555,7 +547,7 @@ scan_init(InplaceScanDesc scan, ScanKey key, bool rescan)
 	scan->dir = ForwardScanDirection;
 	scan->nextblock = InvalidBlockNumber;
 	scan->cblock = InvalidBlockNumber;
-	scan->cbuf = InvalidBuffer;
+	ScanPinInit(&scan->pin);
 	scan->coffset = InvalidOffsetNumber;
 	scan->cindex = 0;
 	scan->nvis = 0;
@@ -650,7 +642,7 @@ inplace_scan_rescan(TableScanDesc sscan, ScanKey key, bool set_params,
 		sscan->rs_flags = flags;
 	}
 
-	inplace_scan_drop_page(scan);
+	ScanPinDrop(&scan->pin);
 #if PG_VERSION_NUM >= 170000
 	if (scan->stream)
 		read_stream_reset(scan->stream);
@@ -663,8 +655,7 @@ inplace_scan_end(TableScanDesc sscan)
 {
 	InplaceScanDesc scan = (InplaceScanDesc) sscan;
 
-	inplace_scan_drop_page(scan);
-	inplace_forget_row_page(&scan->cbuf);
+	ScanPinEnd(&scan->pin);
 #if PG_VERSION_NUM >= 170000
 	if (scan->stream)
 		read_stream_end(scan->stream);
@@ -802,8 +793,8 @@ next_row_locked(InplaceScanDesc scan, ScanDirection dir, TupleTableSlot *slot,
 			fresh_page = true;
 		}
 
-		LockBuffer(scan->cbuf, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(scan->cbuf);
+		LockBuffer(scan->pin.buffer, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(scan->pin.buffer);
 		if (PageIsNew(page))
 			maxoff = 0;
 		else
@@ -833,7 +824,7 @@ next_row_locked(InplaceScanDesc scan, ScanDirection dir, TupleTableSlot *slot,
 				continue;
 
 			version = inplace_scratch_version();
-			if (!inplace_fetch_version(rel, scan->cbuf, true, page,
+			if (!inplace_fetch_version(rel, scan->pin.buffer, true, page,
 									   scan->cblock, off,
 									   scan->base.rs_snapshot, version))
 				continue;
@@ -843,7 +834,7 @@ next_row_locked(InplaceScanDesc scan, ScanDirection dir, TupleTableSlot *slot,
 								version->tuple, version->len, &version->info,
 								true);
 			scan->coffset = off;
-			LockBuffer(scan->cbuf, BUFFER_LOCK_UNLOCK);
+			LockBuffer(scan->pin.buffer, BUFFER_LOCK_UNLOCK);
 
 			if (scan->base.rs_nkeys > 0 && !keys_match(&scan->base, slot))
 			{
@@ -854,7 +845,7 @@ next_row_locked(InplaceScanDesc scan, ScanDirection dir, TupleTableSlot *slot,
 			return true;
 		}
 
-		LockBuffer(scan->cbuf, BUFFER_LOCK_UNLOCK);
+		LockBuffer(scan->pin.buffer, BUFFER_LOCK_UNLOCK);
 		fresh_page = true;
 		continue;
 

@@ -43,11 +43,11 @@ typedef struct InplaceScanDescData
 
 	/* where the scan stands */
 	bool		begun;			/* first block number has been handed out */
-	bool		inited;			/* cbuf is the current page, pinned */
+	bool		inited;			/* pin is that of the current page */
 	ScanDirection dir;
 	BlockNumber nextblock;		/* last block number handed out */
 	BlockNumber cblock;
-	Buffer		cbuf;
+	ScanPin		pin;			/* its buffer */
 	OffsetNumber coffset;		/* row at a time: last row returned */
 	int			cindex;			/* page at a time: its index in vis[] */
 	int			nvis;
@@ -76,7 +76,7 @@ typedef InplaceScanDescData *InplaceScanDesc;
 typedef struct InplaceIndexFetchData
 {
 	IndexFetchTableData base;	/* must be first */
-	Buffer		cbuf;			/* pinned page of the last TID, or invalid */
+	ScanPin		pin;			/* the page of the last TID, or none */
 
 	/* rows of this page that the snapshot sees nothing of, see fetch.c */
 	Snapshot	gone_snapshot;	/* NULL: none known */
@@ -167,7 +167,7 @@ extern BlockNumber inplace_scan_blocks_done(InplaceScanDesc scan);
 extern void inplace_scan_copy_page(InplaceScanDesc scan, Page page);
 
 /*
- * Copy the pinned page cbuf and note in vis[] what the (MVCC) snapshot sees:
+ * Copy the pinned page and note in vis[] what the (MVCC) snapshot sees:
  * of all rows, or with noffs >= 0 of those listed.
  */
 extern void inplace_scan_load_page(InplaceScanDesc scan,
@@ -184,9 +184,6 @@ extern bool inplace_scan_store_visible(InplaceScanDesc scan, OffsetNumber off,
 /* put the row of a vis[] entry in the slot; false if there is none visible */
 extern bool inplace_scan_store(InplaceScanDesc scan, uint16 entry,
 							   TupleTableSlot *slot);
-
-/* let go of the page in use */
-extern void inplace_scan_drop_page(InplaceScanDesc scan);
 
 /* the block after the last one handed out, of a scan that is not parallel */
 extern BlockNumber inplace_scan_next_serial(InplaceScanDesc scan);

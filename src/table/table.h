@@ -352,16 +352,28 @@ extern Buffer inplace_pin_prefetched(Relation rel, BlockNumber blk,
 									 Buffer recent);
 extern Buffer inplace_borrow_row_page(Relation rel, BlockNumber blk,
 									  bool *borrowed);
-extern void inplace_note_row_page(Relation rel, BlockNumber blk,
-								  const Buffer *where);
-extern void inplace_forget_row_page(const Buffer *where);
+extern void inplace_return_row_page(Buffer buffer, bool borrowed);
+extern void inplace_own_row_page(Buffer buffer, bool *borrowed);
 extern void inplace_register_row_page_callbacks(void);
 
-static inline void
-inplace_return_row_page(Buffer buffer, bool borrowed)
+/*
+ * The page that a scan has pinned, whose pin commands may borrow.  Nothing but
+ * these functions changes it.
+ */
+typedef struct ScanPin
 {
-	if (!borrowed)
-		ReleaseBuffer(buffer);
+	Buffer		buffer;			/* or InvalidBuffer */
+} ScanPin;
+
+extern void ScanPinTake(ScanPin *pin, Relation rel, BlockNumber blk,
+						Buffer buffer);
+extern void ScanPinDrop(ScanPin *pin);
+extern void ScanPinEnd(ScanPin *pin);
+
+static inline void
+ScanPinInit(ScanPin *pin)
+{
+	pin->buffer = InvalidBuffer;
 }
 
 /* ---------------- insert.c, update.c, delete.c ---------------- */

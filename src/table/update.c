@@ -223,12 +223,7 @@ static pg_noinline void
 verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 			TupleTableSlot *slot)
 {
-	if (us->borrowed)
-	{
-		/* it may do anything, so have a pin of our own */
-		IncrBufferRefCount(us->buffer);
-		us->borrowed = false;
-	}
+	inplace_own_row_page(us->buffer, &us->borrowed);
 	update_state = NULL;
 	PG_TRY();
 	{
