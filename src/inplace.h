@@ -32,7 +32,7 @@
 
 #include "compat.h"
 
-#define INPLACE_FORMAT_VERSION	2
+#define INPLACE_FORMAT_VERSION	3
 
 #ifdef WORDS_BIGENDIAN
 #error "inplace reads and writes its pages in little-endian order only"

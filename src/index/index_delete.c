@@ -512,7 +512,7 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 {
 	Relation	rel = d->rel;
 	TM_IndexDeleteOp *delstate = d->delstate;
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&deltid->tid);
 	bool		known = delstate->status[deltid->id].knowndeletable;
 	ItemId		lp;
@@ -585,7 +585,7 @@ visit_block(Deletion *d, const BlockGroup *group)
 	bool		found = false;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	maxoff = PageGetMaxOffsetNumber(BufferGetPage(buffer));
+	maxoff = PageGetMaxOffsetNumber(RowPage(d->rel, buffer));
 	for (int i = group->first; i < group->first + group->ntids; i++)
 	{
 		TM_IndexDelete *deltid = &delstate->deltids[i];

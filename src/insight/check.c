@@ -213,12 +213,18 @@ check_page_header(CheckState *state, BlockNumber block, Page page)
 		return false;
 	}
 	if (ph->pd_lower < SizeOfPageHeaderData || ph->pd_lower > ph->pd_upper ||
-		ph->pd_upper > ph->pd_special || ph->pd_special != BLCKSZ ||
-		(ph->pd_lower - SizeOfPageHeaderData) % sizeof(ItemIdData) != 0)
+		ph->pd_upper > ph->pd_special || ph->pd_special != BLCKSZ)
 	{
 		CheckReport(state, block, InvalidOffsetNumber, NULL, "error",
 					psprintf("page header is wrong: pd_lower %u, pd_upper %u, pd_special %u",
 							 ph->pd_lower, ph->pd_upper, ph->pd_special));
+		return false;
+	}
+	if (!RowPageIsMarked(page) && !inplace_page_is_blank(page))
+	{
+		CheckReport(state, block, InvalidOffsetNumber, NULL, "error",
+					psprintf("page is not one of an inplace table: pd_lower %u",
+							 ph->pd_lower));
 		return false;
 	}
 	if (PageGetMaxOffsetNumber(page) > InplaceMaxTuplesPerPage)

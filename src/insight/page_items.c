@@ -178,6 +178,8 @@ inplace_page_items(PG_FUNCTION_ARGS)
 	memcpy(page, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
 
+	inplace_check_page_mark(rel, page, (BlockNumber) blkno);
+
 	/* a broken pd_lower must not lead past the page */
 	if (PageIsNew(page) || ((PageHeader) page)->pd_lower > BLCKSZ)
 		maxoff = 0;

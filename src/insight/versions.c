@@ -353,7 +353,7 @@ inplace_versions(PG_FUNCTION_ARGS)
 
 	buffer = ReadBuffer(state.rel, blk);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(state.rel, buffer);
 	if (!PageIsNew(page) && off >= FirstOffsetNumber &&
 		off <= PageGetMaxOffsetNumber(page))
 	{

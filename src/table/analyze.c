@@ -80,7 +80,7 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 	scan->dead = 0;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	if (PageIsNew(page))
 		maxoff = 0;
 	else

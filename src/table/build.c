@@ -228,7 +228,7 @@ restart:
 	}
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(bs->table, buffer);
 	if (PageIsNew(page))
 		maxoff = 0;
 	else

@@ -354,12 +354,13 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 static void
 load_old_block(CopyState *cs, Buffer buffer, BlockNumber blk)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page;
 	OffsetNumber off;
 	OffsetNumber maxoff;
 
 restart:
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(cs->old, buffer);
 	if (PageIsNew(page))
 		maxoff = 0;
 	else

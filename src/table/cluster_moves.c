@@ -174,7 +174,7 @@ push_move(Relation new, ItemPointer tid, const InplaceTupleHeaderData *hdr,
 
 	/* the deletion has the row as it stands there */
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(new, buffer);
 	lp = PageGetItemId(page, ItemPointerGetOffsetNumber(tid));
 	len = RowLength((InplaceTupleHeader) PageGetItem(page, lp), lp);
 	deleted = palloc(len);

@@ -44,7 +44,7 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 	UndoInsert	ui;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	lp = PageGetItemId(page, off);
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
 

@@ -82,7 +82,7 @@ restore_all(Relation rel)
 		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, blk, RBM_NORMAL,
 									strategy);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(buffer);
+		page = RowPage(rel, buffer);
 		maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
 		if (maxoff > 0 && !PageIsAllVisible(page))
 		{
@@ -214,10 +214,11 @@ static int
 rows_on_block(Relation rel, BlockNumber blk)
 {
 	Buffer		buffer = ReadBuffer(rel, blk);
-	Page		page = BufferGetPage(buffer);
+	Page		page;
 	int			nrows = 0;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(rel, buffer);
 	if (!PageIsNew(page))
 	{
 		OffsetNumber maxoff = PageGetMaxOffsetNumber(page);

@@ -44,6 +44,7 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 		if (PageIsAllVisible(page))
 			visibilitymap_pin(rel, blk, vmbuffer);
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		(void) RowPage(rel, buffer);
 		if (!PageIsAllVisible(page) || visibilitymap_pin_ok(blk, *vmbuffer))
 			break;
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -187,7 +188,7 @@ delete_bare(Relation rel, Buffer buffer, Buffer vmbuffer, OffsetNumber off,
 			const InplaceTupleHeaderData *base, bool changingPart,
 			bool conflict, LogicalChange *lc, FreezeUnset *unset)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	InplaceTupleHeader tup = PageGetTupleAt(page, off);
 	char		wal[16];
 	Size		wal_len;

@@ -88,7 +88,7 @@ inplace_restore_page(Relation rel, Buffer buffer, bool must)
 	OffsetNumber maxoff;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
 	for (off = FirstOffsetNumber; off <= maxoff; off++)
 	{
@@ -288,7 +288,7 @@ inplace_fetch_visible(Relation rel, Buffer buffer, BlockNumber blk,
 					  OffsetNumber off, Snapshot snapshot,
 					  TupleTableSlot *slot)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	ItemId		lp = normal_item(rel, page, blk, off);
 
 	return lp != NULL &&
@@ -477,7 +477,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	}
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	lp = normal_item(rel, page, blk, off);
 	if (lp == NULL)
 		/* of a page that is lost the entries are kept: inplace.check tells */
@@ -632,7 +632,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 
 	lp = normal_item(rel, page, blk, off);
 	if (lp == NULL)
@@ -701,7 +701,7 @@ inplace_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
 
 	buffer = inplace_read_row_page(rel, blk);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 
 	if (normal_item(rel, page, blk, off) != NULL)
 	{
@@ -773,7 +773,7 @@ inplace_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
 
 		buffer = inplace_read_row_page(rel, blk);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(buffer);
+		page = RowPage(rel, buffer);
 
 		lp = normal_item(rel, page, blk, off);
 		if (lp == NULL)

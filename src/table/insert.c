@@ -113,7 +113,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 
 	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
 							   &vmbuffer, NULL);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	*blk = BufferGetBlockNumber(buffer);
 	inplace_check_page_header(rel, page, *blk);
 
@@ -215,7 +215,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 	InplaceTupleHeader gone = NULL;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	if (off > PageGetMaxOffsetNumber(page) ||
 		!ItemIdIsNormal(PageGetItemId(page, off)))
 		elog(ERROR, "invalid line pointer for speculative row (%u,%u)", blk, off);
@@ -355,7 +355,7 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 		buffer = GetBufferForTuple(rel, PageSpaceFor(tups[done], lens[done]),
 								   InvalidBuffer, options,
 								   bistate, &vmbuffer, NULL);
-		page = BufferGetPage(buffer);
+		page = RowPage(rel, buffer);
 		blk = BufferGetBlockNumber(buffer);
 		inplace_check_page_header(rel, page, blk);
 		init_page = PageGetMaxOffsetNumber(page) == 0;
@@ -432,7 +432,7 @@ inplace_insert_raw(Relation rel, InplaceTupleHeader tup, Size len, int options,
 
 	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
 							   &vmbuffer, NULL);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	blk = BufferGetBlockNumber(buffer);
 
 	START_CRIT_SECTION();

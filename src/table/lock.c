@@ -37,7 +37,7 @@ static void
 store_locked(Relation rel, Buffer buffer, const RowTarget *target,
 			 bool below_busy, TupleTableSlot *slot, ItemPointer tid)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
 	RowVersion *version = RowVersionAlloc();
@@ -78,7 +78,7 @@ static void
 mark_own_row_exclusive(Relation rel, Buffer buffer, Buffer vmbuffer,
 					   OffsetNumber off)
 {
-	InplaceTupleHeader tup = PageGetTupleAt(BufferGetPage(buffer), off);
+	InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
 
 	if (tup->t_infomask & (IP_KEYS_UPDATED | IP_SPECULATIVE))
 		return;
@@ -115,7 +115,7 @@ typedef struct RowLocking
 static inline InplaceTupleHeader
 current_tuple(RowLocking *rl)
 {
-	return PageGetTupleAt(BufferGetPage(rl->buffer),
+	return PageGetTupleAt(RowPage(rl->rel, rl->buffer),
 						  ItemPointerGetOffsetNumber(&rl->target.tid));
 }
 
@@ -139,10 +139,11 @@ static bool
 somebody_is_changing(RowLocking *rl)
 {
 	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
-	Page		page = BufferGetPage(rl->buffer);
+	Page		page;
 	InplaceTupleHeader tup;
 
 	LockBuffer(rl->buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(rl->rel, rl->buffer);
 	if (off <= PageGetMaxOffsetNumber(page) &&
 		ItemIdIsNormal(PageGetItemId(page, off)))
 	{
@@ -449,7 +450,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	if (result == TM_Invisible && tmfd->traversed)
 		result = (rl.rc.status == XID_CURRENT) ? TM_SelfModified : TM_Deleted;
 
-	page = BufferGetPage(rl.buffer);
+	page = RowPage(rel, rl.buffer);
 	off = ItemPointerGetOffsetNumber(&rl.target.tid);
 	if (result == TM_Ok)
 		moves = take_lock(&rl, xid, slot, tid, &moving);

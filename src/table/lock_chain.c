@@ -218,7 +218,7 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 		CHECK_FOR_INTERRUPTS();
 		ItemPointerSetInvalid(&next);
 		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
-			verdict = conflict_here(rel, PageGetTupleAt(BufferGetPage(buffer), off),
+			verdict = conflict_here(rel, PageGetTupleAt(RowPage(rel, buffer), off),
 									&tid, target, mode, xwait, &next);
 		UnlockReleaseBuffer(buffer);
 		if (BufferIsValid(vmbuffer))

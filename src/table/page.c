@@ -10,7 +10,8 @@
  *	  was put, so pd_upper is any number.  Line pointers are LP_NORMAL,
  *	  LP_DEAD (a stub without storage that index entries still point to) or
  *	  LP_UNUSED, never LP_REDIRECT, and there are at most
- *	  InplaceMaxTuplesPerPage of them.
+ *	  InplaceMaxTuplesPerPage of them.  pd_lower is one more than their end,
+ *	  the mark of our pages (table.h).
  *
  * Invariants
  *	  1. Everything here runs under the page's exclusive content lock and
@@ -33,9 +34,15 @@
  */
 #include "inplace.h"
 
+#include "storage/buf_internals.h"
 #include "storage/itemid.h"
+#include "storage/lwlock.h"
 #include "table/table.h"
 #include "wal/wal.h"
+
+/* the largest row fits a page all the same */
+StaticAssertDecl(RowPageLower(1) + InplaceMaxTupleSize <= BLCKSZ,
+				 "no room for the mark of a page");
 
 typedef struct PageItem
 {
@@ -74,13 +81,27 @@ item_start(int end, Size len, bool aligned)
 }
 
 /*
+ * Before a page is reported: a client that does not read must not keep it locked.
+ * (In a critical section it goes on to be a PANIC.)
+ */
+static void
+let_go_of_pages(void)
+{
+	if (CritSectionCount == 0)
+		LWLockReleaseAll();
+}
+
+/*
  * The caller has no relation, but a page in shared buffers has a tag.
  */
 static void
 bad_line_pointer(Page page, OffsetNumber off)
 {
-	ItemId		lp = PageGetItemId(page, off);
+	ItemIdData	copy = *PageGetItemId(page, off);
+	ItemId		lp = &copy;
 	Size		n = ((char *) page - BufferBlocks) / BLCKSZ;
+
+	let_go_of_pages();
 
 	if ((char *) page >= BufferBlocks && n < (Size) NBuffers)
 	{
@@ -138,10 +159,15 @@ try_gather_items(Page page, OffsetNumber skip, PageItems *pi)
 	pi->sum = 0;
 
 	if (maxoff > InplaceMaxTuplesPerPage || last > BLCKSZ)
+	{
+		uint32		lower = ((PageHeader) page)->pd_lower;
+
+		let_go_of_pages();
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("corrupted page header: pd_lower %u, pd_special %u",
-						((PageHeader) page)->pd_lower, last)));
+						lower, last)));
+	}
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
@@ -416,7 +442,9 @@ inplace_page_add(Page page, InplaceTupleHeader tup, Size len,
 	if (offnum > InplaceMaxTuplesPerPage)
 		return InvalidOffsetNumber;
 	if (offnum == limit)
-		lower += sizeof(ItemIdData);
+		lower = RowPageLower(offnum);
+	else if (!RowPageIsMarked(page))
+		lower = RowPageLower(limit - 1);	/* a blank page's only one */
 
 	start = item_start(phdr->pd_upper, len, aligned);
 	if (start < lower)
@@ -578,16 +606,18 @@ inplace_page_blank_gaps(Page page)
 			memset(page + item_end, 0, end - item_end);
 		end = pi.item[i].off;
 	}
-	if (end > phdr->pd_lower)
-		memset(page + phdr->pd_lower, 0, end - phdr->pd_lower);
+	if (end > RowPageLinesEnd(page))
+		memset(page + RowPageLinesEnd(page), 0, end - RowPageLinesEnd(page));
 }
 
 static void
 report_bad_line_pointer(Relation rel, Page page, BlockNumber blk,
 						OffsetNumber off)
 {
-	ItemId		lp = PageGetItemId(page, off);
+	ItemIdData	copy = *PageGetItemId(page, off);
+	ItemId		lp = &copy;
 
+	let_go_of_pages();
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("invalid line pointer %u in block %u of relation \"%s\"",
@@ -595,6 +625,64 @@ report_bad_line_pointer(Relation rel, Page page, BlockNumber blk,
 			 errdetail("Flags %u, offset %u, length %u.",
 					   ItemIdGetFlags(lp), ItemIdGetOffset(lp),
 					   ItemIdGetLength(lp))));
+}
+
+#ifdef USE_ASSERT_CHECKING
+bool
+InplacePageLocked(Buffer buffer)
+{
+	return BufferIsLocal(buffer) ||
+		LWLockHeldByMe(BufferDescriptorGetContentLock(GetBufferDescriptor(buffer - 1)));
+}
+#endif
+
+/*
+ * A page that nothing has been put on, or from which all has gone: new, without
+ * line pointers, or with one that is unused (log_vacuum.c).
+ */
+bool
+inplace_page_is_blank(Page page)
+{
+	PageHeader	phdr = (PageHeader) page;
+
+	if (PageIsNew(page))
+		return true;
+	return phdr->pd_upper == phdr->pd_special &&
+		(phdr->pd_lower == SizeOfPageHeaderData ||
+		 (phdr->pd_lower == SizeOfPageHeaderData + sizeof(ItemIdData) &&
+		  !ItemIdIsUsed(PageGetItemId(page, FirstOffsetNumber))));
+}
+
+static void
+report_unmarked_page(Relation rel, Page page, BlockNumber blk)
+{
+	uint16		lower = ((PageHeader) page)->pd_lower;
+	uint16		upper = ((PageHeader) page)->pd_upper;
+	uint16		special = ((PageHeader) page)->pd_special;
+
+	let_go_of_pages();
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("page in block %u of relation \"%s\" is not one of an inplace table",
+					blk, RelationGetRelationName(rel)),
+			 errdetail("It does not have their mark: pd_lower %u, pd_upper %u, pd_special %u.",
+					   lower, upper, special),
+			 errhint("Either a program that knows only heap has put another table's file there, or the page is damaged, or it was written by a build of inplace before version %d of the format.",
+					 INPLACE_FORMAT_VERSION)));
+}
+
+void
+inplace_unmarked_page(Relation rel, Buffer buffer)
+{
+	inplace_check_page_mark(rel, BufferGetPage(buffer),
+							BufferGetBlockNumber(buffer));
+}
+
+void
+inplace_check_page_mark(Relation rel, Page page, BlockNumber blk)
+{
+	if (!RowPageIsMarked(page) && !inplace_page_is_blank(page))
+		report_unmarked_page(rel, page, blk);
 }
 
 /*
@@ -605,17 +693,23 @@ inplace_check_page_header(Relation rel, Page page, BlockNumber blk)
 {
 	PageHeader	phdr = (PageHeader) page;
 
+	inplace_check_page_mark(rel, page, blk);
 	if (phdr->pd_lower < SizeOfPageHeaderData ||
 		phdr->pd_lower > phdr->pd_upper ||
 		phdr->pd_upper > phdr->pd_special ||
 		phdr->pd_special != BLCKSZ ||
 		PageGetMaxOffsetNumber(page) > InplaceMaxTuplesPerPage)
+	{
+		PageHeaderData copy = *phdr;
+
+		let_go_of_pages();
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("invalid page in block %u of relation \"%s\"",
 						blk, RelationGetRelationName(rel)),
 				 errdetail("pd_lower %u, pd_upper %u, pd_special %u do not make a page of an inplace table.",
-						   phdr->pd_lower, phdr->pd_upper, phdr->pd_special)));
+						   copy.pd_lower, copy.pd_upper, copy.pd_special)));
+	}
 }
 
 void

@@ -627,7 +627,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 {
 	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
-	InplaceTupleHeader tup = PageGetTupleAt(BufferGetPage(buffer), off);
+	InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
 	bool		deleted = (tup->t_infomask & IP_DELETED) != 0;
 
 	rc->wait_xid = InvalidTransactionId;
@@ -987,7 +987,7 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 					 TransactionId locker, bool multi, LockTupleMode mode)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	InplaceTupleHeader tup = PageGetTupleAt(page, off);
 	InplaceTupleHeaderData hdr = rc->base;
 	InplaceTupleHeaderData base = rc->base;

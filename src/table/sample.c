@@ -95,7 +95,7 @@ inplace_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 	else
 	{
 		LockBuffer(scan->pin.buffer, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(scan->pin.buffer);
+		page = RowPage(sscan->rs_rd, scan->pin.buffer);
 		if (!PageIsNew(page))
 			inplace_check_page(sscan->rs_rd, page, scan->cblock);
 	}

@@ -355,7 +355,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	inplace_page_prune_opt(rel, buffer);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 
 	if (unlikely(PageIsNew(page)))
 	{
@@ -794,7 +794,7 @@ next_row_locked(InplaceScanDesc scan, ScanDirection dir, TupleTableSlot *slot,
 		}
 
 		LockBuffer(scan->pin.buffer, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(scan->pin.buffer);
+		page = RowPage(rel, scan->pin.buffer);
 		if (PageIsNew(page))
 			maxoff = 0;
 		else

@@ -285,6 +285,43 @@ extern TM_Result inplace_tuple_lock(Relation relation, ItemPointer tid,
 
 /* ---------------- page.c ---------------- */
 
+/*
+ * Every page with rows, or with room that rows have left, carries a mark by
+ * which it is told from a page of a heap table: pd_lower, which is a multiple
+ * of four there, is one more than the end of the line pointers.  What reads a
+ * page for its line pointers rounds down, so that all else is as ever.  A page
+ * with nothing on it need not have the mark: it is anybody's.
+ */
+#define ROW_PAGE_MARK			1
+#define RowPageLower(nlines) \
+	(SizeOfPageHeaderData + (nlines) * sizeof(ItemIdData) + ROW_PAGE_MARK)
+#define RowPageIsMarked(page) \
+	((((PageHeader) (page))->pd_lower & (sizeof(ItemIdData) - 1)) == ROW_PAGE_MARK)
+/* the end of the line pointers */
+#define RowPageLinesEnd(page) \
+	(((PageHeader) (page))->pd_lower & ~(sizeof(ItemIdData) - 1))
+
+#ifdef USE_ASSERT_CHECKING
+extern bool InplacePageLocked(Buffer buffer);
+#endif
+extern bool inplace_page_is_blank(Page page);
+extern void inplace_unmarked_page(Relation rel, Buffer buffer);
+
+/*
+ * The page of a table's buffer, which is locked.  All that look at rows get it
+ * here: a page that is not ours is an error, with nothing locked any more.
+ */
+static inline Page
+RowPage(Relation rel, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+
+	Assert(InplacePageLocked(buffer));
+	if (unlikely(!RowPageIsMarked(page)))
+		inplace_unmarked_page(rel, buffer);
+	return page;
+}
+
 #define PageGetTupleAt(page, off) \
 	((InplaceTupleHeader) PageGetItem((page), PageGetItemId((page), (off))))
 
@@ -326,7 +363,11 @@ extern bool inplace_page_can_grow(Page page, OffsetNumber offnum,
 /* zero the bytes that belong to no item (of a copy of a page, for comparing) */
 extern void inplace_page_blank_gaps(Page page);
 
-/* is this page one of ours at all? ereports ERRCODE_DATA_CORRUPTED if not */
+/*
+ * Is this page one of ours at all, and in one piece?  These ereport
+ * ERRCODE_DATA_CORRUPTED if not, with no page locked any more.
+ */
+extern void inplace_check_page_mark(Relation rel, Page page, BlockNumber blk);
 extern void inplace_check_page_header(Relation rel, Page page, BlockNumber blk);
 extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
 

@@ -83,7 +83,7 @@ key_of_target_changed(UpdateState *us)
 	else if (us->target.snapshot != InvalidSnapshot &&
 			 us->target.snapshot->snapshot_type == SNAPSHOT_MVCC)
 		found = inplace_fetch_version(us->rel, us->buffer, true,
-									  BufferGetPage(us->buffer), us->blk,
+									  RowPage(us->rel, us->buffer), us->blk,
 									  us->off, us->target.snapshot, version);
 	if (found &&
 		inplace_diff_rows(RelationGetDescr(us->rel), version->tuple,
@@ -116,7 +116,7 @@ undo_fits(UpdateState *us)
 static bool
 fits_on_page(UpdateState *us)
 {
-	Page		page = BufferGetPage(us->buffer);
+	Page		page = RowPage(us->rel, us->buffer);
 
 	if (inplace_page_can_grow(page, us->off, us->newtup, us->newlen))
 		return true;

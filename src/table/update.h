@@ -61,13 +61,13 @@ typedef struct UpdateState
 static inline InplaceTupleHeader
 current_tuple(UpdateState *us)
 {
-	return PageGetTupleAt(BufferGetPage(us->buffer), us->off);
+	return PageGetTupleAt(RowPage(us->rel, us->buffer), us->off);
 }
 
 static inline Size
 item_len(UpdateState *us)
 {
-	return ItemIdGetLength(PageGetItemId(BufferGetPage(us->buffer), us->off));
+	return ItemIdGetLength(PageGetItemId(RowPage(us->rel, us->buffer), us->off));
 }
 
 /* headers equal but for hint bits and the padding flag? */

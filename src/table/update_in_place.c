@@ -66,7 +66,7 @@ build_compact_wal(UpdateState *us, UndoInsert *ui, const char *undo,
 static void
 replace_row(UpdateState *us)
 {
-	if (!inplace_page_replace(BufferGetPage(us->buffer), us->off, us->newtup,
+	if (!inplace_page_replace(RowPage(us->rel, us->buffer), us->off, us->newtup,
 							  us->newlen, true))
 		elog(PANIC, "failed to update row in place");
 }

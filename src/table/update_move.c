@@ -23,7 +23,7 @@
 bool
 inplace_update_find_page(UpdateState *us)
 {
-	Page		page = BufferGetPage(us->buffer);
+	Page		page = RowPage(us->rel, us->buffer);
 	InplaceTupleHeaderData before = *current_tuple(us);
 
 	us->searched = false;
@@ -41,7 +41,7 @@ inplace_update_find_page(UpdateState *us)
 	us->newbuf = GetBufferForTuple(us->rel, PageSpaceFor(us->newtup, us->newlen),
 								   us->buffer, 0, NULL,
 								   &us->newvm, &us->vmbuffer);
-	inplace_check_page_header(us->rel, BufferGetPage(us->newbuf),
+	inplace_check_page_header(us->rel, RowPage(us->rel, us->newbuf),
 							  BufferGetBlockNumber(us->newbuf));
 
 	if (us->off <= PageGetMaxOffsetNumber(page) &&
@@ -62,8 +62,8 @@ void
 inplace_update_by_move(UpdateState *us)
 {
 	Relation	rel = us->rel;
-	Page		oldpage = BufferGetPage(us->buffer);
-	Page		newpage = BufferGetPage(us->newbuf);
+	Page		oldpage = RowPage(us->rel, us->buffer);
+	Page		newpage = RowPage(us->rel, us->newbuf);
 	BlockNumber newblk = BufferGetBlockNumber(us->newbuf);
 	InplaceTupleHeader tup;
 	InplaceTupleHeaderData oldhdr = us->rc.base;

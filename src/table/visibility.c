@@ -655,7 +655,7 @@ inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 				bool		found;
 
 				LockBuffer(buffer, BUFFER_LOCK_SHARE);
-				page = BufferGetPage(buffer);
+				page = RowPage(rel, buffer);
 				found = off <= PageGetMaxOffsetNumber(page) &&
 					ItemIdIsNormal(PageGetItemId(page, off)) &&
 					fetch_mvcc(rel, buffer, true, page, blk, off, snapshot,
@@ -715,7 +715,7 @@ bool
 inplace_newest_visible(Relation rel, Buffer buffer, OffsetNumber off,
 					   Snapshot snapshot)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	ItemId		lp = PageGetItemId(page, off);
 	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
 	CommandId	cid;
@@ -788,7 +788,7 @@ inplace_fetch_target(Relation rel, Buffer buffer, const RowTarget *target,
 					 RowVersion *version)
 {
 	Assert(target->kind == TARGET_FOUND || target->kind == TARGET_OURS);
-	return fetch_tagged(rel, BufferGetPage(buffer),
+	return fetch_tagged(rel, RowPage(rel, buffer),
 						ItemPointerGetBlockNumber(&target->tid),
 						ItemPointerGetOffsetNumber(&target->tid), target->tag,
 						target->kind == TARGET_FOUND ? target->xmin :

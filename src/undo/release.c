@@ -210,7 +210,7 @@ walk_row(ReleaseState *rs, const UndoRow *row)
 		return DOUBT_NONE;
 	buffer = ReadBuffer(rel, row->block);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	if (!PageIsNew(page) && row->off <= PageGetMaxOffsetNumber(page))
 	{
 		inplace_check_items(rel, page, row->block);

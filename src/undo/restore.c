@@ -32,7 +32,7 @@
 static void
 kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 
 	/* compacting finds a corrupted page, but that is too late then */
 	inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
@@ -72,7 +72,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 				const RowCheck *rc, const UndoRecord *rec, bool must)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	ItemId		lp = PageGetItemId(page, off);
 	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
 	Size		tuplen = inplace_tuple_len(tup, ItemIdGetLength(lp));
@@ -163,7 +163,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 static void
 restore_bare_deletes(Relation rel, Buffer buffer, OffsetNumber first)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	OffsetNumber offs[InplaceMaxTuplesPerPage];
 	int			n = 0;
@@ -212,7 +212,7 @@ bool
 InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off, bool must)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	bool		changed = false;
 	UndoRecord *rec = palloc(sizeof(UndoRecord));
 	UndoWalkGuard guard = {0};
@@ -265,7 +265,7 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 
 	buffer = ReadBuffer(rel, block);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
+	page = RowPage(rel, buffer);
 	if (!PageIsNew(page) && off <= PageGetMaxOffsetNumber(page))
 	{
 		inplace_check_items(rel, page, block);

@@ -253,7 +253,7 @@ survey_row(InplaceVacuum *vac, Buffer buffer, OffsetNumber off,
 void
 inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(vac->rel, buffer);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	bool		empty;
 
@@ -328,7 +328,7 @@ should_freeze_page(const InplaceVacuum *vac, const PageSurvey *survey)
 void
 inplace_freeze_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(vac->rel, buffer);
 
 	if (survey->nfreeze + survey->nunlock > 0)
 	{

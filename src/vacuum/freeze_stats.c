@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
+#include "table/table.h"
 #include "vacuum/freeze_shmem.h"
 
 #define TIMELINE_MIN_USECS		INT64CONST(250000)
@@ -426,7 +427,7 @@ bool
 FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer, uint8 bits,
 				   FreezeUnset *unset)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	BlockNumber blk = BufferGetBlockNumber(buffer);
 
 	unset->bits = 0;

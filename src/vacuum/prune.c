@@ -76,7 +76,7 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 		  GlobalVisState *vistest, TransactionId oldest_xmin, bool no_index,
 		  PruneState *ps, PruneResult *res)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	ItemId		lp = PageGetItemId(page, off);
 	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
 	RowState	state;
@@ -155,7 +155,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 				   TransactionId oldest_xmin, bool no_index,
 				   OffsetNumber off_to_keep, PruneResult *res)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(rel, buffer);
 	PageHeader	phdr = (PageHeader) page;
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	PruneState	ps;

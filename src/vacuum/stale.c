@@ -135,7 +135,7 @@ has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup,
 static bool
 has_rows_to_sweep(InplaceVacuum *vac, Buffer buffer)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(vac->rel, buffer);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
@@ -209,7 +209,7 @@ change_marks(InplaceVacuum *vac, Buffer buffer, TransactionId horizon,
 		return;
 
 	START_CRIT_SECTION();
-	inplace_page_apply_swept(BufferGetPage(buffer), swept, mark, nmark,
+	inplace_page_apply_swept(RowPage(vac->rel, buffer), swept, mark, nmark,
 							 clear, nclear);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(vac->rel))
@@ -227,7 +227,7 @@ stale_clear_page(InplaceVacuum *vac, Buffer buffer, bool may_put_off)
 {
 	OffsetNumber clear[InplaceMaxTuplesPerPage];
 	TransactionId horizon = InvalidTransactionId;
-	int			nclear = find_swept_rows(vac, BufferGetPage(buffer), clear, &horizon);
+	int			nclear = find_swept_rows(vac, RowPage(vac->rel, buffer), clear, &horizon);
 
 	if (nclear > 0 && may_put_off && vac->do_index_vacuuming &&
 		has_rows_to_sweep(vac, buffer))
@@ -287,7 +287,7 @@ void
 stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey,
 				bool clear_later)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(vac->rel, buffer);
 
 	vac->stale_pending += survey->nstale_pending;
 	/* if memory runs out, the others wait for the next VACUUM */
@@ -414,7 +414,7 @@ finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept,
 {
 	Buffer		buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, b->blk,
 											RBM_NORMAL, vac->bstrategy);
-	Page		page = BufferGetPage(buffer);
+	Page		page;
 	OffsetNumber mark[InplaceMaxTuplesPerPage];
 	OffsetNumber clear[InplaceMaxTuplesPerPage];
 	int			nmark = 0;
@@ -423,6 +423,7 @@ finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept,
 	TransactionId horizon = InvalidTransactionId;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = RowPage(vac->rel, buffer);
 	if (TransactionIdIsValid(swept))
 		nmark = find_unchanged_rows(vac, b, page, mark, &horizon, &changed);
 	nclear = find_swept_rows(vac, page, clear, &horizon);

@@ -113,7 +113,7 @@ page_is_unused(InplaceVacuum *vac, BlockNumber blk)
 	buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, blk, RBM_NORMAL,
 								vac->bstrategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
+	page = RowPage(vac->rel, buffer);
 	if (!PageIsNew(page))
 	{
 		OffsetNumber maxoff = PageGetMaxOffsetNumber(page);

@@ -89,7 +89,7 @@ void
 inplace_vacuum_set_visible(InplaceVacuum *vac, Buffer buffer, Buffer vmbuffer,
 						   const PageSurvey *survey)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(vac->rel, buffer);
 	BlockNumber blk = survey->blk;
 	uint8		old;
 
@@ -153,7 +153,7 @@ static bool
 scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 				Buffer vmbuffer)
 {
-	Page		page = BufferGetPage(buffer);
+	Page		page = RowPage(vac->rel, buffer);
 
 	if (PageIsNew(page))
 	{
@@ -220,7 +220,7 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 
 	visibilitymap_pin(vac->rel, blk, vmbuffer);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
+	page = RowPage(vac->rel, buffer);
 	age = RelationIsPermanent(vac->rel) ?
 		FreezePageAge(&vac->freeze_stats.sample, PageGetLSN(page),
 					  PageIsAllVisible(page) ? VISIBILITYMAP_ALL_VISIBLE : 0) : -1;

@@ -636,7 +636,7 @@ vacuum_page(InplaceVacuum *vac, Buffer buffer, OffsetNumber *offsets,
 
 	visibilitymap_pin(vac->rel, blk, vmbuffer);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
+	page = RowPage(vac->rel, buffer);
 	maxoff = PageGetMaxOffsetNumber(page);
 
 	for (int i = 0; i < noffsets; i++)

@@ -265,6 +265,7 @@ inplace_redo_update_from_page(XLogReaderState *record, const char *data,
 	}
 
 	page = BufferGetPage(buffer);
+	inplace_redo_check_page(record, page);
 	tup = inplace_redo_item(record, page, pu.off);
 	hdr = *tup;
 	HdrForgetSweep(&hdr);

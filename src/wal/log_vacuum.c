@@ -64,8 +64,12 @@ tidy_line_pointers(Page page)
 	while (maxoff > FirstOffsetNumber &&
 		   !ItemIdIsUsed(PageGetItemId(page, maxoff)))
 		maxoff--;
-	((PageHeader) page)->pd_lower =
-		SizeOfPageHeaderData + maxoff * sizeof(ItemIdData);
+	((PageHeader) page)->pd_lower = RowPageLower(maxoff);
+
+	/* with nothing left it takes the largest row, as it did when it was new */
+	if (maxoff == FirstOffsetNumber &&
+		!ItemIdIsUsed(PageGetItemId(page, FirstOffsetNumber)))
+		((PageHeader) page)->pd_lower = RowPageLower(maxoff) - ROW_PAGE_MARK;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
@@ -408,7 +412,7 @@ inplace_redo_prune(XLogReaderState *record)
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
 	inplace_redo_conflict(xlrec->horizon, loc);
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		OffsetNumber *dead = (OffsetNumber *)
@@ -443,7 +447,7 @@ inplace_redo_vacuum(XLogReaderState *record)
 		return;
 	}
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 
@@ -464,7 +468,7 @@ inplace_redo_freeze(XLogReaderState *record)
 	XLogRecGetBlockTag(record, 0, &loc, NULL, NULL);
 	inplace_redo_conflict(xlrec->horizon, loc);
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		char	   *data = XLogRecGetData(record) + SizeOfIpFreeze;
@@ -514,7 +518,7 @@ inplace_redo_visible(XLogReaderState *record)
 	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
 	inplace_redo_conflict(xlrec->horizon, loc);
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 

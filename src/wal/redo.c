@@ -141,7 +141,7 @@ redo_data_page(XLogReaderState *record, uint8 block_id, Buffer *buffer)
 		PageInit(BufferGetPage(*buffer), BLCKSZ, 0);
 		return true;
 	}
-	return XLogReadBufferForRedo(record, block_id, buffer) == BLK_NEEDS_REDO;
+	return inplace_redo_row_page(record, block_id, buffer);
 }
 
 /* a MAXALIGNed copy of a tuple, for adding to a page */
@@ -326,7 +326,7 @@ redo_update(XLogReaderState *record)
 	}
 
 	redo_undo(record, 1);
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		InplaceTupleHeaderData hdr;
 		Page		page = BufferGetPage(buffer);
@@ -355,7 +355,7 @@ redo_header(XLogReaderState *record)
 		redo_clear_visible(record, 0, VISIBILITYMAP_ALL_FROZEN);
 
 	redo_undo(record, 1);
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		Size		len;
@@ -409,7 +409,7 @@ redo_undo_deletes(XLogReaderState *record)
 {
 	Buffer		buffer;
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		Size		len;
@@ -496,7 +496,7 @@ redo_move(XLogReaderState *record)
 	/* the old page first: readers must not find the row on neither */
 	if (XLogRecHasBlockRef(record, 2))
 	{
-		if (XLogReadBufferForRedo(record, 2, &oldbuf) == BLK_NEEDS_REDO)
+		if (inplace_redo_row_page(record, 2, &oldbuf))
 		{
 			Size		len;
 			char	   *data = XLogRecGetBlockData(record, 2, &len);

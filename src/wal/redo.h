@@ -9,6 +9,7 @@
 #define INPLACE_WAL_REDO_H
 
 #include "access/xlogutils.h"
+#include "table/table.h"
 #include "wal/wal.h"
 
 static inline BlockNumber
@@ -27,6 +28,26 @@ visible_flags(XLogReaderState *record)
 	return XLogRecGetDataLen(record) > 0 ? *(uint8 *) XLogRecGetData(record) : 0;
 }
 
+INPLACE_NORETURN extern void inplace_bad_record(XLogReaderState *record,
+												const char *what);
+
+static inline void
+inplace_redo_check_page(XLogReaderState *record, Page page)
+{
+	if (!RowPageIsMarked(page) && !inplace_page_is_blank(page))
+		inplace_bad_record(record, "page is not one of an inplace table");
+}
+
+/* XLogReadBufferForRedo() of a data page: is there something to do? */
+static inline bool
+inplace_redo_row_page(XLogReaderState *record, uint8 block_id, Buffer *buffer)
+{
+	if (XLogReadBufferForRedo(record, block_id, buffer) != BLK_NEEDS_REDO)
+		return false;
+	inplace_redo_check_page(record, BufferGetPage(*buffer));
+	return true;
+}
+
 static inline void
 finish_page(XLogReaderState *record, Buffer buffer)
 {
@@ -35,8 +56,6 @@ finish_page(XLogReaderState *record, Buffer buffer)
 }
 
 /* redo.c */
-INPLACE_NORETURN extern void inplace_bad_record(XLogReaderState *record,
-												const char *what);
 extern InplaceTupleHeader inplace_redo_item(XLogReaderState *record, Page page,
 											OffsetNumber off);
 extern void inplace_redo_apply_update(XLogReaderState *record, Page page,

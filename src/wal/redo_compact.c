@@ -198,7 +198,7 @@ inplace_redo_update_compact(XLogReaderState *record, const char *data, Size len)
 						 cu.backward, cu.backward_len);
 	inplace_redo_undo_place(record, &cu.undo, undo, undo_len);
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		InplaceTupleHeader tup = inplace_redo_item(record, page, cu.off);
@@ -246,7 +246,7 @@ inplace_redo_delete_compact(XLogReaderState *record, const char *data, Size len)
 						 NULL, 0);
 	inplace_redo_undo_place(record, &cu.undo, undo, undo_len);
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		InplaceTupleHeader tup = inplace_redo_item(record, page, cu.off);
@@ -295,7 +295,7 @@ inplace_redo_delete_bare(XLogReaderState *record, const char *data, Size len)
 	if (p == NULL || cid > BARE_MAX_CID)
 		inplace_bad_record(record, "damaged delete");
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		InplaceTupleHeader tup = inplace_redo_item(record, page,
