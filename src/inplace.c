@@ -19,7 +19,9 @@
  *	  EXPLAIN shows what people wrote (table/returning.c).
  *	  What is left of dropped operator classes goes (index/opclass.c).
  *	  Functions that take any page for heap's are refused
- *	  (table/heap_readers.c).
+ *	  (table/heap_readers.c), and so are tables that have a file of another
+ *	  method's (table/whose_page.c).
+ *	  Tables of extensions are heap's (table/default_table.c).
  *	  A transaction's snapshot is made known to others (undo/holders.c).
  *
  *-------------------------------------------------------------------------
@@ -43,6 +45,7 @@
 #include "nodes/makefuncs.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "table/default_table.h"
 #include "table/guess.h"
 #include "table/rewrite_progress.h"
 #include "table/table.h"
@@ -540,21 +543,29 @@ CallVacuumFull(UtilityArgs *u)
 	CallUtility(&changed);
 }
 
+/*
+ * Go on with another statement in its place.
+ */
+static void
+ReplaceStatement(UtilityArgs *u, Node *stmt)
+{
+	PlannedStmt *pstmt = makeNode(PlannedStmt);
+
+	memcpy(pstmt, u->pstmt, sizeof(PlannedStmt));
+	pstmt->utilityStmt = stmt;
+	u->pstmt = pstmt;
+	u->readOnlyTree = false;
+}
+
 static void
 CallCreateIndex(UtilityArgs *u)
 {
-	UtilityArgs changed = *u;
 	IndexStmt  *stmt = inplace_index_stmt((IndexStmt *) u->pstmt->utilityStmt,
 										  u->queryString);
 
 	if (stmt != NULL)
-	{
-		changed.pstmt = makeNode(PlannedStmt);
-		memcpy(changed.pstmt, u->pstmt, sizeof(PlannedStmt));
-		changed.pstmt->utilityStmt = (Node *) stmt;
-		changed.readOnlyTree = false;
-	}
-	CallUtility(&changed);
+		ReplaceStatement(u, (Node *) stmt);
+	CallUtility(u);
 }
 
 static void
@@ -584,8 +595,15 @@ static void
 RunUtility(UtilityArgs *u)
 {
 	Node	   *stmt = u->pstmt->utilityStmt;
+	Node	   *instead;
 	Oid			dboid;
 	bool		forget;
+	bool		outer;
+
+	inplace_check_tables_of(stmt);
+	instead = inplace_table_statement_begins(stmt, &outer);
+	if (instead != NULL)
+		ReplaceStatement(u, instead);
 
 	if (IsA(stmt, ConstraintsSetStmt))
 		CallConstraintsSet(u);
@@ -601,12 +619,16 @@ RunUtility(UtilityArgs *u)
 	else if (IsA(stmt, CreateOpClassStmt))
 	{
 		if (inplace_restore_mirror((CreateOpClassStmt *) stmt))
+		{
+			inplace_table_statement_ends(outer);
 			return;
+		}
 		inplace_before_create_opclass((CreateOpClassStmt *) stmt);
 		CallUtility(u);
 	}
 	else
 		CallUtility(u);
+	inplace_table_statement_ends(outer);
 	inplace_drop_orphaned_mirrors();
 }
 
@@ -760,6 +782,8 @@ _PG_init(void)
 	inplace_young_index_init();
 	inplace_opclass_init();
 	inplace_heap_readers_init();
+	inplace_whose_page_init();
+	inplace_default_table_init();
 	FreezeForgetInit();
 	FreezeOptionsInit();
 	InplaceRmgrRegister();

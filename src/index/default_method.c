@@ -16,6 +16,8 @@
  *	   extension that CREATE EXTENSION runs in it is not part of the dump: it makes
  *	   what it made on the server that was dumped.)
  *
+ *	 - the copies of indexes that pg_repack makes (table/default_table.c).
+ *
  * Partitions.  The server wants one method for a partitioned index and what is
  * attached to it, whether it makes the parts or is given them one by one.  So
  * all tables of a partition tree get the same: inplace_btree if any of its
@@ -42,6 +44,7 @@
 #include "index/ddl.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_utilcmd.h"
+#include "table/default_table.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -175,6 +178,7 @@ becomes_inplace_btree(IndexStmt *stmt)
 	return inplace_default_index_method == DEFAULT_INDEX_INPLACE_BTREE &&
 		strcmp(stmt->accessMethod, DEFAULT_INDEX_TYPE) == 0 &&
 		!stmt->primary && !stmt->isconstraint && stmt->excludeOpNames == NIL &&
+		!inplace_is_index_of_repack(stmt) &&
 		(!stmt->unique || UNIQUE_INDEX_OF_ANY_METHOD) &&
 		!inplace_restoring_dump();
 }

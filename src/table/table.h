@@ -541,4 +541,9 @@ extern TransactionId inplace_index_delete_tuples(Relation rel,
 extern void inplace_heap_readers_init(void);
 extern uint64 inplace_relation_size(Relation rel, ForkNumber fork);
 
+/* whose_page.c */
+extern void inplace_check_whose_file(Relation rel);
+extern void inplace_check_tables_of(Node *stmt);
+extern void inplace_whose_page_init(void);
+
 #endif							/* INPLACE_TABLE_H */

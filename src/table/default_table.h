@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * default_table.h
+ *	  The method of tables whose makers do not say which.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_DEFAULT_TABLE_H
+#define INPLACE_DEFAULT_TABLE_H
+
+#include "nodes/parsenodes.h"
+
+extern bool inplace_is_index_of_repack(const IndexStmt *stmt);
+extern Node *inplace_table_statement_begins(Node *stmt, bool *outer);
+extern void inplace_table_statement_ends(bool outer);
+extern void inplace_default_table_init(void);
+
+#endif							/* INPLACE_DEFAULT_TABLE_H */
