@@ -122,7 +122,7 @@ check_first_page(Relation rel)
 
 	for (BlockNumber blk = 0; blk < nblocks; blk++)
 	{
-		PGAlignedBlock copy;
+		PGIOAlignedBlock copy;
 		Page		page = (Page) copy.data;
 		PageHeader	phdr = (PageHeader) page;
 
