@@ -408,6 +408,15 @@ BtPrimitiveScan(BTScanOpaque so)
 	vacuum_is_relation_owner(relid, form, options)
 #endif
 
+/* RETURNING has the old row as well from 18 on, and may lack one of the two */
+#if PG_VERSION_NUM >= 180000
+#define ECXT_OLDTUPLE(econtext)		((econtext)->ecxt_oldtuple)
+#define EEO_FLAGS_OF_RETURNING		(EEO_FLAG_OLD_IS_NULL | EEO_FLAG_NEW_IS_NULL)
+#else
+#define ECXT_OLDTUPLE(econtext)		((TupleTableSlot *) NULL)
+#define EEO_FLAGS_OF_RETURNING		0
+#endif
+
 /* ownership of a relation is asked in another way from 16 on */
 #if PG_VERSION_NUM >= 160000
 #define CheckRelationOwner(relid) \
@@ -428,8 +437,12 @@ BtPrimitiveScan(BTScanOpaque so)
 #if PG_VERSION_NUM >= 160000
 #define RelationOwnedBy(relid, roleid) \
 	object_ownercheck(RelationRelationId, relid, roleid)
+#define ExtensionOwnedBy(extension, roleid) \
+	object_ownercheck(ExtensionRelationId, extension, roleid)
 #else
 #define RelationOwnedBy(relid, roleid)	pg_class_ownercheck(relid, roleid)
+#define ExtensionOwnedBy(extension, roleid) \
+	pg_extension_ownercheck(extension, roleid)
 #endif
 
 /*

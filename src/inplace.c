@@ -16,13 +16,13 @@
  *	  VACUUM FULL of a whole database has to leave the undo relations out.
  *	  CREATE INDEX makes inplace_btree indexes (index/default_method.c).
  *	  ALTER TABLE ... SET ACCESS METHOD shows how far it is.
- *	  EXPLAIN shows what people wrote (table/returning.c).
  *	  What is left of dropped operator classes goes (index/opclass.c).
  *	  Functions that take any page for heap's are refused
  *	  (table/heap_readers.c), and so are tables that have a file of another
  *	  method's (table/whose_page.c).
  *	  Tables of extensions are heap's (table/default_table.c).
  *	  A transaction's snapshot is made known to others (undo/holders.c).
+ *	  Where the extension is not installed none of them does anything (own.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -43,6 +43,7 @@
 #include "index/standby_scan.h"
 #include "index/index.h"
 #include "nodes/makefuncs.h"
+#include "own.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "table/default_table.h"
@@ -159,6 +160,14 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	EState	   *save_estate = inplace_executor_estate;
 	bool		closed;
 
+	if (!InplaceInstalledHere())
+	{
+		if (prev_ExecutorRun_hook)
+			prev_ExecutorRun_hook(EXECUTOR_RUN_ARGS);
+		else
+			standard_ExecutorRun(EXECUTOR_RUN_ARGS);
+		return;
+	}
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
 	closed = UndoHoldBeforeRun(queryDesc);
@@ -184,6 +193,14 @@ InplaceExecutorFinish(QueryDesc *queryDesc)
 	int			save_depth = inplace_executor_depth;
 	EState	   *save_estate = inplace_executor_estate;
 
+	if (!InplaceInstalledHere())
+	{
+		if (prev_ExecutorFinish_hook)
+			prev_ExecutorFinish_hook(queryDesc);
+		else
+			standard_ExecutorFinish(queryDesc);
+		return;
+	}
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
 	PG_TRY();
@@ -375,21 +392,12 @@ CallDatabaseStatement(UtilityArgs *u, Oid dboid, bool forget)
 	PG_END_TRY();
 }
 
-static bool
-IsUndo(Oid relid)
-{
-	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
-		if (OidIsValid(relid) && relid == UndoRelid((UndoKind) kind))
-			return true;
-	return false;
-}
-
 /*
- * The undo relations are found by name: they keep it, and their schema, which keeps
- * its name, too.
+ * The functions in the schema of the extension name each other, and people name the
+ * undo relations: their names stay.
  */
 static void
-RefuseRenameOfUndo(Node *stmt)
+RefuseRename(Node *stmt)
 {
 	RangeVar   *relation = NULL;
 	ObjectType	type;
@@ -399,13 +407,11 @@ RefuseRenameOfUndo(Node *stmt)
 		type = ((RenameStmt *) stmt)->renameType;
 		relation = ((RenameStmt *) stmt)->relation;
 		if (type == OBJECT_SCHEMA && IsTransactionState() &&
-			strcmp(((RenameStmt *) stmt)->subname, INPLACE_SCHEMA) == 0 &&
-			OidIsValid(UndoRelid(UNDO_LOGGED)))
+			get_namespace_oid(((RenameStmt *) stmt)->subname, true) == InplaceSchema())
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("schema \"%s\" of the undo relations cannot be renamed",
-							INPLACE_SCHEMA),
-					 errhint("Extension inplace finds them by name.")));
+					 errmsg("schema \"%s\" of extension inplace cannot be renamed",
+							((RenameStmt *) stmt)->subname)));
 	}
 	else if (IsA(stmt, AlterObjectSchemaStmt))
 	{
@@ -420,12 +426,12 @@ RefuseRenameOfUndo(Node *stmt)
 	if (relation == NULL || !IsTransactionState())
 		return;
 
-	if (IsUndo(RangeVarGetRelid(relation, NoLock, true)))
+	if (InplaceIsUndoRelation(RangeVarGetRelid(relation, NoLock, true)))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("undo relation \"%s\" cannot be renamed or moved to another schema",
 						relation->relname),
-				 errhint("It belongs to extension inplace, which finds it by name.")));
+				 errhint("It belongs to extension inplace.")));
 }
 
 static bool
@@ -471,7 +477,7 @@ ListTablesToVacuum(void)
 			form->relkind != RELKIND_MATVIEW &&
 			form->relkind != RELKIND_PARTITIONED_TABLE)
 			continue;
-		if (IsUndo(form->oid) ||
+		if (InplaceIsUndoRelation(form->oid) ||
 			!MayVacuum(form->oid, form, VACOPT_VACUUM | VACOPT_FULL))
 			continue;
 		result = lappend(result, makeVacuumRelation(NULL, form->oid, NIL));
@@ -497,7 +503,7 @@ WithoutUndo(const List *named)
 		VacuumRelation *vrel = lfirst_node(VacuumRelation, lc);
 
 		if (vrel->relation == NULL ||
-			!IsUndo(RangeVarGetRelid(vrel->relation, NoLock, true)))
+			!InplaceIsUndoRelation(RangeVarGetRelid(vrel->relation, NoLock, true)))
 			result = lappend(result, vrel);
 	}
 	return result;
@@ -609,8 +615,7 @@ RunUtility(UtilityArgs *u)
 		CallConstraintsSet(u);
 	else if (OidIsValid(dboid = StatementDatabase(stmt, &forget)))
 		CallDatabaseStatement(u, dboid, forget);
-	else if (IsVacuumFull(stmt) && IsTransactionState() &&
-			 OidIsValid(UndoRelid(UNDO_LOGGED)))
+	else if (IsVacuumFull(stmt) && IsTransactionState())
 		CallVacuumFull(u);
 	else if (IsA(stmt, IndexStmt))
 		CallCreateIndex(u);
@@ -627,9 +632,29 @@ RunUtility(UtilityArgs *u)
 		CallUtility(u);
 	}
 	else
+	{
+		if (IsA(stmt, AlterExtensionContentsStmt))
+			InplaceKeepMembers((AlterExtensionContentsStmt *) stmt);
 		CallUtility(u);
+	}
 	inplace_table_statement_ends(outer);
 	inplace_drop_orphaned_mirrors();
+}
+
+/*
+ * Where the extension is not installed.  DROP DATABASE and the like are about another
+ * database, which may have an undo worker in it.
+ */
+static void
+RunForeignUtility(UtilityArgs *u)
+{
+	bool		forget;
+	Oid			dboid = StatementDatabase(u->pstmt->utilityStmt, &forget);
+
+	if (OidIsValid(dboid))
+		CallDatabaseStatement(u, dboid, forget);
+	else
+		CallUtility(u);
 }
 
 static void
@@ -642,7 +667,12 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 		pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 	};
 
-	RefuseRenameOfUndo(pstmt->utilityStmt);
+	if (!InplaceInstalledHere())
+	{
+		RunForeignUtility(&u);
+		return;
+	}
+	RefuseRename(pstmt->utilityStmt);
 	if (!UndoHoldBeforeUtility(pstmt->utilityStmt))
 	{
 		RunUtility(&u);
@@ -775,7 +805,6 @@ _PG_init(void)
 
 	DefineSettings();
 	InstallHooks();
-	InplaceReturningInit();
 	inplace_late_open_init();
 	inplace_as_btree_init();
 	inplace_planner_init();

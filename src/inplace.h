@@ -65,9 +65,6 @@ extern Relation InplaceOpenArgument(Oid relid, LOCKMODE lockmode);
  */
 extern bool InplaceXidsRunShort(void);
 
-/* table/returning.c */
-extern void InplaceReturningInit(void);
-
 /* table/handler.c */
 extern const TableAmRoutine *GetInplaceTableAmRoutine(void);
 

@@ -2,6 +2,11 @@
 \echo Use "CREATE EXTENSION inplace" to load this file. \quit
 
 -- No table works without the preload, so say that first, and once.
+-- (The schema is made here, and so a member of the extension: pg_dump leaves it to
+-- that, and one that somebody has made before, with who knows what in it, is not
+-- taken over.)
+CREATE SCHEMA inplace;
+
 CREATE FUNCTION inplace.require_preload() RETURNS void
 LANGUAGE C VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'inplace_require_preload';
@@ -188,9 +193,3 @@ COMMENT ON COLUMN inplace.undo_holders.holds_back IS
 'is it the one (or one of those) whose end would let undo go?';
 
 GRANT SELECT ON inplace.undo_holders TO pg_monitor;
-
-CREATE FUNCTION inplace.row_tid(tid) RETURNS tid
-AS 'MODULE_PATHNAME', 'inplace_row_tid'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION inplace.row_tid(tid) IS
-'the TID without the version tag that TIDs of locked and updated rows carry inside the executor; the planner puts it around ctid in RETURNING, and in the WITH CHECK OPTION of views, of inplace tables';

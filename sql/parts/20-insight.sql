@@ -112,8 +112,7 @@ FROM pg_catalog.pg_class c
                 pg_catalog.pg_stat_get_live_tuples(c.oid) AS live,
                 pg_catalog.pg_stat_get_dead_tuples(c.oid) AS dead
      ) s
-WHERE a.amname = 'inplace'
-  AND a.amtype = 't'
+WHERE a.amhandler = 'inplace.table_handler'::pg_catalog.regproc
   AND c.relkind IN ('r', 'm');
 
 COMMENT ON VIEW inplace.stat_tables IS

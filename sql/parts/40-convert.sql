@@ -4,6 +4,9 @@
 -- No setting of search_path: up to PostgreSQL 16 the rewrite evaluates index
 -- expressions with the session's, as ALTER TABLE does.  So all is qualified, types
 -- above all: of these the temporary schema comes first, whatever search_path says.
+-- Operators too, and nothing is used that names one by itself (IN, CASE x WHEN,
+-- IS DISTINCT FROM); arguments have the type of the parameter, so that no other
+-- function of the name can fit better.
 CREATE FUNCTION inplace.convert(rel regclass, method text DEFAULT 'inplace')
 RETURNS integer
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -14,12 +17,13 @@ DECLARE
     total pg_catalog.int4;
     seen pg_catalog.int4 := 0;
     done pg_catalog.int4 := 0;
+    to_heap CONSTANT pg_catalog.bool := method OPERATOR(pg_catalog.=) 'heap';
     -- (here and in other sessions)
-    heap_is_default CONSTANT pg_catalog.bool := (SELECT s.setting = 'heap' AND s.reset_val = 'heap'
+    heap_is_default CONSTANT pg_catalog.bool := (SELECT s.setting OPERATOR(pg_catalog.=) 'heap' AND s.reset_val OPERATOR(pg_catalog.=) 'heap'
                                                  FROM pg_catalog.pg_settings s
-                                                 WHERE s.name = 'default_table_access_method');
+                                                 WHERE s.name OPERATOR(pg_catalog.=) 'default_table_access_method');
 BEGIN
-    IF method NOT IN ('inplace', 'heap') THEN
+    IF method OPERATOR(pg_catalog.<>) 'inplace' AND NOT to_heap THEN
         RAISE invalid_parameter_value USING
             MESSAGE = pg_catalog.format('cannot convert to access method "%s"', method),
             HINT = 'Use "inplace" or "heap".';
@@ -28,57 +32,57 @@ BEGIN
     -- From here on no partition comes or goes, and none is renamed.
     SELECT pg_catalog.count(*) INTO total
     FROM inplace.lock_convertible(rel) m
-    WHERE m.relkind <> 'p' AND m.amname IS DISTINCT FROM method;
+    WHERE m.relkind OPERATOR(pg_catalog.<>) 'p' AND (m.amname IS NULL OR m.amname OPERATOR(pg_catalog.<>) method);
 
     FOR member IN SELECT * FROM inplace.lock_convertible(rel)
     LOOP
         -- (late, for schemas are not locked; and it reads the catalogs as they are now)
         name := (pg_catalog.pg_identify_object('pg_catalog.pg_class'::pg_catalog.regclass, member.relid, 0)).identity;
-        IF member.relkind = 'p' THEN
+        IF member.relkind OPERATOR(pg_catalog.=) 'p' THEN
             -- A partitioned table has one from 17 on, for partitions to come; or none
             -- if that does as well, for that is what it had before.
-            IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 170000 THEN
+            IF pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.<) 170000 THEN
                 NULL;
-            ELSIF method = 'heap' AND heap_is_default THEN
+            ELSIF to_heap AND heap_is_default THEN
                 IF member.amname IS NOT NULL THEN
                     EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD DEFAULT', name);
                 END IF;
-            ELSIF member.amname IS DISTINCT FROM method THEN
+            ELSIF member.amname IS NULL OR member.amname OPERATOR(pg_catalog.<>) method THEN
                 EXECUTE pg_catalog.format('ALTER TABLE %s SET ACCESS METHOD %I', name, method);
             END IF;
             CONTINUE;
         END IF;
-        IF member.amname = method THEN
-            IF member.relid::pg_catalog.oid = rel::pg_catalog.oid THEN
+        IF member.amname OPERATOR(pg_catalog.=) method THEN
+            IF member.relid::pg_catalog.oid OPERATOR(pg_catalog.=) rel::pg_catalog.oid THEN
                 RAISE NOTICE 'table "%" has access method % already', member.relname, method;
             END IF;
             CONTINUE;
         END IF;
-        IF member.amname NOT IN ('heap', 'inplace') THEN
+        IF member.amname OPERATOR(pg_catalog.<>) 'heap' AND member.amname OPERATOR(pg_catalog.<>) 'inplace' THEN
             RAISE feature_not_supported USING
                 MESSAGE = pg_catalog.format('cannot convert table "%s" of access method "%s"', member.relname, member.amname),
                 DETAIL = 'Tables of the methods heap and inplace can be converted.';
         END IF;
-        IF method = 'inplace' AND member.catalog_table THEN
+        IF NOT to_heap AND member.catalog_table THEN
             RAISE feature_not_supported USING
                 MESSAGE = pg_catalog.format('cannot convert table "%s": it is used as a user catalog table', member.relname),
                 HINT = 'Reset its storage parameter user_catalog_table.';
         END IF;
 
-        seen := seen + 1;
-        IF total > 1 THEN
+        seen := seen OPERATOR(pg_catalog.+) 1;
+        IF total OPERATOR(pg_catalog.>) 1 THEN
             RAISE NOTICE 'converting table "%" (% of %)', member.relname, seen, total;
         END IF;
         EXECUTE pg_catalog.format('ALTER %s %s SET ACCESS METHOD %I',
-                                  CASE member.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
+                                  CASE WHEN member.relkind OPERATOR(pg_catalog.=) 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END,
                                   name, method);
-        done := done + 1;
+        done := done OPERATOR(pg_catalog.+) 1;
     END LOOP;
 
     -- The indexes afterwards: built by the rewrite, in parallel, they are what
     -- an index of the other method would be, so that only the catalogs change.
     PERFORM inplace.set_index_method(i.relid, i.amname)
-    FROM inplace.convertible_indexes(rel, CASE method WHEN 'inplace' THEN 'inplace_btree' ELSE 'btree' END) i;
+    FROM inplace.convertible_indexes(rel, CASE WHEN to_heap THEN 'btree' ELSE 'inplace_btree' END::pg_catalog.name) i;
     RETURN done;
 END $$;
 
@@ -188,7 +192,7 @@ WITH RECURSIVE tables AS (
     FROM (SELECT DISTINCT coalesce(pg_partition_root(t.oid), t.oid) AS root
           FROM tables t
           WHERE NOT t.heap AND t.moved > 0) r
-         CROSS JOIN LATERAL inplace.convertible_indexes(r.root, 'inplace_btree') x
+         CROSS JOIN LATERAL inplace.convertible_indexes(r.root::regclass, 'inplace_btree'::name) x
     WHERE NOT EXISTS (SELECT FROM pg_partition_tree(pg_partition_root(x.relid)) p
                            JOIN pg_class c ON c.oid = p.relid
                       WHERE NOT pg_has_role(c.relowner, 'USAGE'))

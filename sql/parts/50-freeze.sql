@@ -45,9 +45,9 @@ COMMENT ON FUNCTION inplace.freeze_options(oid) IS
 
 CREATE VIEW inplace.stat_freeze AS
 SELECT c.oid AS relid, n.nspname AS schemaname, c.relname, s.*, o.*
-FROM pg_class c
-JOIN pg_am a ON a.oid = c.relam AND a.amname = 'inplace'
-JOIN pg_namespace n ON n.oid = c.relnamespace
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amhandler = 'inplace.table_handler'::pg_catalog.regproc
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 CROSS JOIN LATERAL inplace.freeze_stats(c.oid) s
 CROSS JOIN LATERAL inplace.freeze_options(c.oid) o
 WHERE c.relkind IN ('r', 'm');

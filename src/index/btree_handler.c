@@ -33,6 +33,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
 #include "optimizer/optimizer.h"
+#include "own.h"
 #include "table/scan.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
@@ -348,7 +349,7 @@ inplace_index_class_takes(Relation index)
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for operator class %u",
 			 classes->values[0]);
-	result = ((Form_pg_opclass) GETSTRUCT(tuple))->opcmethod == inplace_btree_am();
+	result = ((Form_pg_opclass) GETSTRUCT(tuple))->opcmethod == InplaceBtreeAm();
 	ReleaseSysCache(tuple);
 	return result;
 }

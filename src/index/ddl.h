@@ -43,7 +43,6 @@ extern bool inplace_restore_mirror(CreateOpClassStmt *stmt);
 extern void inplace_before_create_opclass(CreateOpClassStmt *stmt);
 
 /* index_method.c */
-extern Oid	inplace_btree_am(void);
 extern bool inplace_index_can_have_method(Oid indexid, Oid am);
 extern void inplace_index_set_method(Oid indexid, Oid am);
 extern void inplace_index_set_relam(Oid indexid, Oid am);

@@ -43,6 +43,7 @@
 #include "commands/tablecmds.h"
 #include "index/ddl.h"
 #include "nodes/nodeFuncs.h"
+#include "own.h"
 #include "parser/parse_utilcmd.h"
 #include "table/default_table.h"
 #include "utils/builtins.h"
@@ -107,7 +108,7 @@ partition_tree_is_inplace(Oid root, Oid table_am)
 static bool
 table_wants_inplace_btree(Oid relid)
 {
-	Oid			table_am = get_table_am_oid("inplace", true);
+	Oid			table_am = InplaceTableAm();
 	Oid			root = relid;
 
 	if (!OidIsValid(table_am))
@@ -166,7 +167,7 @@ mirror_opclasses_of(Oid relid, IndexStmt *stmt, const char *query)
 			return false;
 		mirror = inplace_mirror_of_opclass(opclass);
 		if (!OidIsValid(mirror) ||
-			opclass_of_elem(inplace_btree_am(), elem, type) != mirror)
+			opclass_of_elem(InplaceBtreeAm(), elem, type) != mirror)
 			return false;
 	}
 	return true;
@@ -198,12 +199,11 @@ inplace_index_stmt(IndexStmt *stmt, const char *query)
 	Oid			relid;
 	IndexStmt  *changed;
 
-	if (!becomes && strcmp(stmt->accessMethod, "inplace_btree") != 0)
+	if (!OidIsValid(InplaceBtreeAm()) ||
+		(!becomes && get_am_oid(stmt->accessMethod, true) != InplaceBtreeAm()))
 		return NULL;
 	/* these fail, with a better message than ours would be */
 	if (XactReadOnly || IsInParallelMode() || stmt->relation == NULL)
-		return NULL;
-	if (!OidIsValid(inplace_btree_am()))
 		return NULL;
 
 	relid = RangeVarGetRelidExtended(stmt->relation,
@@ -216,7 +216,7 @@ inplace_index_stmt(IndexStmt *stmt, const char *query)
 		return NULL;
 
 	changed = copyObject(stmt);
-	changed->accessMethod = pstrdup("inplace_btree");
+	changed->accessMethod = get_am_name(InplaceBtreeAm());
 	return changed;
 }
 
@@ -230,7 +230,7 @@ become_btree(Oid relid, const char *index_name)
 	if (!OidIsValid(indexid) ||
 		get_rel_relkind(indexid) != RELKIND_INDEX ||
 		IndexGetRelation(indexid, true) != relid ||
-		inplace_relation_am(indexid) != inplace_btree_am() ||
+		inplace_relation_am(indexid) != InplaceBtreeAm() ||
 		!inplace_index_can_have_method(indexid, BTREE_AM_OID))
 		return;
 	/* one method for all of a partitioned index, and this is but a part */
@@ -238,7 +238,7 @@ become_btree(Oid relid, const char *index_name)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("index \"%s\" cannot become that of a constraint, because it is part of a partitioned index of access method \"%s\"",
-						index_name, "inplace_btree"),
+						index_name, get_am_name(InplaceBtreeAm())),
 				 errhint("Change the partitioned index first, with inplace.set_index_method.")));
 	ereport(NOTICE,
 			(errmsg("index \"%s\" becomes a btree index, as constraints need",
@@ -262,7 +262,7 @@ inplace_before_alter_table(AlterTableStmt *stmt)
 			continue;
 		constraint = (Constraint *) cmd->def;
 		if (constraint->indexname == NULL || XactReadOnly ||
-			!OidIsValid(inplace_btree_am()))
+			!OidIsValid(InplaceBtreeAm()))
 			continue;
 		/* locks the table, and checks, as the statement does */
 		relid = AlterTableLookupRelation(stmt, AlterTableGetLockLevel(stmt->cmds));

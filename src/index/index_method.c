@@ -50,6 +50,7 @@
 #include "fmgr.h"
 #include "index/ddl.h"
 #include "index/index.h"
+#include "own.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -60,12 +61,6 @@
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(inplace_set_index_method);
-
-Oid
-inplace_btree_am(void)
-{
-	return get_index_am_oid("inplace_btree", true);
-}
 
 /*
  * The operator classes that the index has with the other method; NULL if one
@@ -335,7 +330,7 @@ check_change(Oid indexid, Oid am, const char *method)
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
 					   RelationGetRelationName(index));
 	if (IsSystemRelation(index) || RELATION_IS_OTHER_TEMP(index) ||
-		(old_am != BTREE_AM_OID && old_am != inplace_btree_am()) ||
+		(old_am != BTREE_AM_OID && old_am != InplaceBtreeAm()) ||
 		index->rd_index->indisprimary || index->rd_index->indisexclusion ||
 		OidIsValid(get_index_constraint(indexid)) ||
 		(am != BTREE_AM_OID && index->rd_index->indisunique &&
@@ -378,7 +373,7 @@ inplace_set_index_method(PG_FUNCTION_ARGS)
 	InplaceRequirePreload();
 	PreventCommandIfReadOnly("inplace.set_index_method()");
 	am = get_index_am_oid(NameStr(*method), false);
-	if (am != BTREE_AM_OID && am != inplace_btree_am())
+	if (am != BTREE_AM_OID && am != InplaceBtreeAm())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("cannot change an index to access method \"%s\"",

@@ -49,6 +49,7 @@
 #include "index/index.h"
 #include "lib/ilist.h"
 #include "nodes/execnodes.h"
+#include "own.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -231,7 +232,8 @@ refuse_drop(ObjectAccessType access, Oid classId, Oid objectId, int subId,
 {
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (access == OAT_DROP && classId == RelationRelationId && subId == 0 &&
+	if (InplaceInstalledHere() &&
+		access == OAT_DROP && classId == RelationRelationId && subId == 0 &&
 		!dlist_is_empty(&late_opens) &&
 		get_rel_relkind(objectId) == RELKIND_INDEX)
 		inplace_check_index_not_in_use(IndexGetRelation(objectId, false),
@@ -245,7 +247,7 @@ late_open_executor_start(QueryDesc *queryDesc, int eflags)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
-	if (queryDesc->operation == CMD_UPDATE)
+	if (InplaceInstalledHere() && queryDesc->operation == CMD_UPDATE)
 		open_late(queryDesc);
 }
 

@@ -80,6 +80,7 @@
 #include "commands/extension.h"
 #include "fmgr.h"
 #include "index/ddl.h"
+#include "own.h"
 #include "parser/parse_type.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
@@ -299,7 +300,7 @@ create_mirror(Oid am, Form_pg_opclass original)
 	insert_class(&form);
 	ObjectAddressSet(mirror, OperatorClassRelationId, form.oid);
 	ObjectAddressSet(extension, ExtensionRelationId,
-					 get_extension_oid("inplace", false));
+					 InplaceExtension());
 	recordDependencyOn(&mirror, &extension, DEPENDENCY_EXTENSION);
 	/* so that indexes keep the access method, as those of any other do */
 	ObjectAddressSet(method, AccessMethodRelationId, am);
@@ -340,7 +341,7 @@ make_room(Oid am, Form_pg_opclass form)
 Oid
 inplace_mirror_of_opclass(Oid opclass)
 {
-	Oid			am = inplace_btree_am();
+	Oid			am = InplaceBtreeAm();
 	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
 	FormData_pg_opclass form;
 	Oid			mirror;
@@ -385,7 +386,7 @@ inplace_original_of_opclass(Oid opclass)
 	if (!HeapTupleIsValid(tuple))
 		return InvalidOid;
 	form = (Form_pg_opclass) GETSTRUCT(tuple);
-	if (form->opcmethod == inplace_btree_am())
+	if (form->opcmethod == InplaceBtreeAm())
 		result = counterpart(BTREE_AM_OID, form);
 	ReleaseSysCache(tuple);
 	return result;
@@ -576,11 +577,13 @@ follow(ObjectAccessType access, Oid classId, Oid objectId, int subId, void *arg)
 
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
+	if (!InplaceInstalledHere())
+		return;
 	if (subId != 0 || !IsTransactionState() ||
 		(classId != OperatorClassRelationId &&
 		 !(classId == RelationRelationId && access == OAT_POST_CREATE)))
 		return;
-	am = inplace_btree_am();
+	am = InplaceBtreeAm();
 	if (!OidIsValid(am))
 		return;
 
@@ -702,7 +705,7 @@ complete_mirror(Oid opclass, Oid am)
 Datum
 inplace_mirror_opclasses(PG_FUNCTION_ARGS)
 {
-	Oid			am = inplace_btree_am();
+	Oid			am = InplaceBtreeAm();
 	Relation	pg_opclass;
 	SysScanDesc scan;
 	HeapTuple	tuple;
@@ -787,15 +790,15 @@ storage_type(CreateOpClassStmt *stmt, Oid intype)
 bool
 inplace_restore_mirror(CreateOpClassStmt *stmt)
 {
-	Oid			am = inplace_btree_am();
+	Oid			am = InplaceBtreeAm();
 	FormData_pg_opclass form = {0};
 	List	   *family = stmt->opfamilyname != NIL ?
 		stmt->opfamilyname : stmt->opclassname;
 	bool		ambiguous;
 	char	   *name;
 
-	if (!IsBinaryUpgrade || !superuser() ||
-		strcmp(stmt->amname, "inplace_btree") != 0 || !OidIsValid(am))
+	if (!IsBinaryUpgrade || !superuser() || !OidIsValid(am) ||
+		get_am_oid(stmt->amname, true) != am)
 		return false;
 	ambiguous = OidIsValid(get_opfamily_oid(am, family, true));
 
@@ -826,15 +829,15 @@ inplace_before_create_opclass(CreateOpClassStmt *stmt)
 	char	   *name;
 
 	if (IsBinaryUpgrade || XactReadOnly || !inplace_restoring_dump() ||
-		!superuser() || strcmp(stmt->amname, "inplace_btree") != 0 ||
-		!OidIsValid(inplace_btree_am()))
+		!superuser() || !OidIsValid(InplaceBtreeAm()) ||
+		get_am_oid(stmt->amname, true) != InplaceBtreeAm())
 		return;
 	DeconstructQualifiedName(stmt->opclassname, &schema, &name);
 	form.opcnamespace = schema != NULL ? get_namespace_oid(schema, true) :
 		InvalidOid;
 	namestrcpy(&form.opcname, name);
 	if (OidIsValid(form.opcnamespace))
-		(void) make_room(inplace_btree_am(), &form);
+		(void) make_room(InplaceBtreeAm(), &form);
 }
 
 void

@@ -28,6 +28,7 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
+#include "own.h"
 #include "utils/syscache.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
@@ -105,22 +106,18 @@ static void
 inplace_get_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
 						  RelOptInfo *rel)
 {
-	Oid			am = InvalidOid;
 	ListCell   *lc;
 
 	if (prev_get_relation_info_hook)
 		prev_get_relation_info_hook(root, relid, inhparent, rel);
+	if (!InplaceInstalledHere())
+		return;
 
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		/* (a look-up by name only if there is something to compare with) */
-		if (index->relam == BTREE_AM_OID)
-			continue;
-		if (!OidIsValid(am))
-			am = inplace_btree_am();
-		if (!OidIsValid(am) || index->relam != am)
+		if (index->relam == BTREE_AM_OID || index->relam != InplaceBtreeAm())
 			continue;
 		if (!ROW_COMPARISON_ON_ANY_METHOD &&
 			has_row_comparison((Node *) root->parse, NULL))

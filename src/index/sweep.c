@@ -111,9 +111,10 @@ want_key(SweepState *ss, ItemPointer tid)
 	BlockNumber blk = ItemPointerGetBlockNumber(tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
 	Buffer		buffer = ReadBuffer(ss->table, blk);
-	Page		page = BufferGetPage(buffer);
+	Page		page;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(ss->table, buffer);
 	if (off <= PageGetMaxOffsetNumber(page) &&
 		ItemIdIsNormal(PageGetItemId(page, off)))
 	{
@@ -154,10 +155,11 @@ right_entry(SweepState *ss, IndexTuple itup)
 	BlockNumber blk = ItemPointerGetBlockNumber(&itup->t_tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&itup->t_tid);
 	Buffer		buffer = ReadBuffer(ss->table, blk);
-	Page		page = BufferGetPage(buffer);
+	Page		page;
 	IndexTuple	result = NULL;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(ss->table, buffer);
 	if (off <= PageGetMaxOffsetNumber(page) &&
 		ItemIdIsNormal(PageGetItemId(page, off)))
 	{

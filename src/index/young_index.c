@@ -43,6 +43,7 @@
 #include "lib/ilist.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
+#include "own.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -133,7 +134,7 @@ leave_out_young_indexes(PlannerInfo *root, Oid relid, bool inhparent,
 
 	if (prev_get_relation_info_hook)
 		prev_get_relation_info_hook(root, relid, inhparent, rel);
-	if (inhparent)
+	if (!InplaceInstalledHere() || inhparent)
 		return;
 
 	foreach(lc, rel->indexlist)
@@ -166,6 +167,8 @@ note_open_query(QueryDesc *queryDesc, int eflags)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
+	if (!InplaceInstalledHere())
+		return;
 
 	/* what READ COMMITTED is not has a single snapshot */
 	if (IsolationUsesXactSnapshot() || queryDesc->snapshot == InvalidSnapshot)

@@ -25,6 +25,7 @@
 
 #include "index/index.h"
 #include "insight/check.h"
+#include "own.h"
 
 static void
 report_index(CheckState *state, IndexCheck *ic, int64 block, int item,
@@ -474,7 +475,7 @@ CheckOpenIndexes(CheckState *state)
 	ListCell   *lc;
 	int			nfilters = 0;
 	int			i;
-	Oid			our_btree = get_am_oid("inplace_btree", true);
+	Oid			our_btree = InplaceBtreeAm();
 
 	state->indexes = palloc0(sizeof(IndexCheck) * Max(list_length(oids), 1));
 	foreach(lc, oids)

@@ -31,6 +31,7 @@
 #include "funcapi.h"
 #include "index/ddl.h"
 #include "miscadmin.h"
+#include "own.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -223,7 +224,7 @@ index_is_convertible(Oid indexid, Oid am)
 	if (!HeapTupleIsValid(tuple))
 		return false;			/* without a lock: dropped meanwhile */
 	form = (Form_pg_index) GETSTRUCT(tuple);
-	result = inplace_relation_am(indexid) == (am == BTREE_AM_OID ? inplace_btree_am() : BTREE_AM_OID) &&
+	result = inplace_relation_am(indexid) == (am == BTREE_AM_OID ? InplaceBtreeAm() : BTREE_AM_OID) &&
 		!form->indisprimary && !form->indisexclusion &&
 		(am == BTREE_AM_OID || !form->indisunique || UNIQUE_INDEX_OF_ANY_METHOD) &&
 		!OidIsValid(get_index_constraint(indexid)) &&
@@ -265,7 +266,7 @@ inplace_convertible_indexes(PG_FUNCTION_ARGS)
 	ListCell   *index;
 
 	InitMaterializedSRF(fcinfo, 0);
-	if (am != BTREE_AM_OID && (!OidIsValid(am) || am != inplace_btree_am()))
+	if (am != BTREE_AM_OID && (!OidIsValid(am) || am != InplaceBtreeAm()))
 		return (Datum) 0;
 	foreach(table, inplace_partition_tree(relid, NoLock))
 	{

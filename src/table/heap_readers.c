@@ -20,6 +20,7 @@
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
+#include "own.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -77,7 +78,7 @@ needs_hook(Oid fn_oid)
 {
 	if (prev_needs_fmgr_hook && prev_needs_fmgr_hook(fn_oid))
 		return true;
-	return is_heap_reader(fn_oid);
+	return InplaceInstalledHere() && is_heap_reader(fn_oid);
 }
 
 static void

@@ -3,209 +3,150 @@
  * returning.c
  *	  The ctid that people see.
  *
- * Slots with an updated row carry a version tag in their TID (tuple.h) where
- * AFTER ROW triggers will ask for the version.  Such TIDs get to the user
- * through RETURNING.  There each reference to the ctid of such a table is wrapped
- * in a function that takes the tag off.  This is done right before planning, so
- * that it shows in no view or rule; all other references to ctid are of clean
- * TIDs, and are left alone for the sake of TID scans.
+ * The slot of an updated row carries a version tag in its TID (tuple.h) where
+ * AFTER ROW triggers will ask for the version.  The executor queues the triggers'
+ * events, with that TID, and after that evaluates RETURNING and the check options of
+ * views, with the same slot.  There people would see the tag.
  *
- * Nor does it show in EXPLAIN, which prints the target list of the ModifyTable
- * node; what is executed are its lists of RETURNING.  When the executor has
- * started, a node with a target list without the function takes the place of
- * the planned one in the state.
+ * So when a slot gets a tag, what is evaluated after the events gets another step in front,
+ * which takes the tag off the slot's TID.  An expression is evaluated by the function that its state names;
+ * so a state with a function of ours takes the place of the one that the executor has
+ * made, and calls that.
+ *
+ * Nothing of this is in plans, views, or EXPLAIN; no function is looked up or called that anybody could
+ * have made or revoked.  A query has it as soon as it has updated a row
+ * with a tag, and not before.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
-#include "access/sysattr.h"
-#include "access/table.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_type_d.h"
 #include "executor/executor.h"
-#include "fmgr.h"
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/planner.h"
-#include "parser/parse_func.h"
-#include "parser/parsetree.h"
+#include "nodes/execnodes.h"
 #include "table/table.h"
 
-PG_FUNCTION_INFO_V1(inplace_row_tid);
-
-static planner_hook_type prev_planner_hook = NULL;
-static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
-
-/* the function, once this session has planned a query with it */
-static Oid	row_tid_oid = InvalidOid;
-
-Datum
-inplace_row_tid(PG_FUNCTION_ARGS)
+typedef struct CleaningExpr
 {
-	ItemPointer tid = (ItemPointer) PG_GETARG_POINTER(0);
-	ItemPointer res = palloc(sizeof(ItemPointerData));
+	ExprState	pub;
+	ExprState  *inner;
+} CleaningExpr;
 
-	TidClean(res, tid);
-	PG_RETURN_POINTER(res);
-}
-
-/* may an updated row of this table have a tag, for its triggers' sake? */
-static bool
-updates_are_tagged(Oid relid)
+typedef struct CleaningProjection
 {
-	Relation	rel = table_open(relid, NoLock);
-	bool		result;
-
-	/* a partition may be of any access method and have triggers of its own */
-	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ||
-		rel->rd_rel->relhassubclass)
-		result = true;
-	else
-		result = rel->rd_rel->relkind == RELKIND_RELATION &&
-			RelationIsInplace(rel) && rel->trigdesc != NULL &&
-			rel->trigdesc->trig_update_after_row;
-	table_close(rel, NoLock);
-	return result;
-}
-
-typedef struct WrapContext
-{
-	Query	   *query;
-	Oid			funcid;
-	int			sublevels_up;
-} WrapContext;
-
-static Node *
-wrap_mutator(Node *node, WrapContext *cxt)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Query))
-	{
-		Node	   *result;
-
-		cxt->sublevels_up++;
-		result = (Node *) query_tree_mutator((Query *) node, wrap_mutator, cxt, 0);
-		cxt->sublevels_up--;
-		return result;
-	}
-	if (IsA(node, Var))
-	{
-		Var		   *var = (Var *) node;
-		RangeTblEntry *rte;
-
-		if (var->varattno != SelfItemPointerAttributeNumber ||
-			var->varlevelsup != cxt->sublevels_up || var->vartype != TIDOID)
-			return node;
-		rte = rt_fetch(var->varno, cxt->query->rtable);
-		if (rte->rtekind != RTE_RELATION || !updates_are_tagged(rte->relid))
-			return node;
-		if (!OidIsValid(cxt->funcid))
-		{
-			Oid			argtypes[] = {TIDOID};
-
-			cxt->funcid = LookupFuncName(list_make2(makeString("inplace"),
-													makeString("row_tid")),
-										 1, argtypes, true);
-			if (!OidIsValid(cxt->funcid))
-				return node;
-			row_tid_oid = cxt->funcid;
-		}
-		return (Node *) makeFuncExpr(cxt->funcid, TIDOID, list_make1(copyObject(var)),
-									 InvalidOid, InvalidOid,
-									 COERCE_IMPLICIT_CAST);
-	}
-	return expression_tree_mutator(node, wrap_mutator, cxt);
-}
-
-static bool
-wrap_walker(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Query))
-	{
-		Query	   *query = (Query *) node;
-		WrapContext cxt = {query, InvalidOid, 0};
-
-		if (query->returningList)
-			query->returningList = (List *) wrap_mutator((Node *) query->returningList, &cxt);
-		/* the new row is checked with the TID that its triggers will ask for */
-		if (query->withCheckOptions)
-			query->withCheckOptions = (List *) wrap_mutator((Node *) query->withCheckOptions, &cxt);
-		return query_tree_walker(query, wrap_walker, context, 0);
-	}
-	return expression_tree_walker(node, wrap_walker, context);
-}
-
-static PlannedStmt *
-inplace_planner(Query *parse, const char *query_string, int cursorOptions,
-				ParamListInfo boundParams)
-{
-	if (parse->returningList || parse->withCheckOptions || parse->hasModifyingCTE)
-		wrap_walker((Node *) parse, NULL);
-	if (prev_planner_hook)
-		return prev_planner_hook(parse, query_string, cursorOptions, boundParams);
-	return standard_planner(parse, query_string, cursorOptions, boundParams);
-}
-
-static Node *
-unwrap_mutator(Node *node, void *context)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, FuncExpr) && ((FuncExpr *) node)->funcid == row_tid_oid &&
-		((FuncExpr *) node)->funcformat == COERCE_IMPLICIT_CAST)
-		return copyObject(linitial(((FuncExpr *) node)->args));
-	return expression_tree_mutator(node, unwrap_mutator, context);
-}
+	ProjectionInfo pub;			/* its pi_state is that of a CleaningExpr ... */
+	ExprState  *inner;			/* ... which goes on here */
+} CleaningProjection;
 
 static void
-show_unwrapped(PlanState *ps)
+clean_slot(TupleTableSlot *slot)
 {
-	ModifyTable *shown;
-
-	if (!IsA(ps, ModifyTableState) ||
-		((ModifyTable *) ps->plan)->returningLists == NIL)
-		return;
-	/* the plan itself may be a cached one, which others execute as well */
-	shown = palloc(sizeof(ModifyTable));
-	memcpy(shown, ps->plan, sizeof(ModifyTable));
-	shown->plan.targetlist = (List *)
-		unwrap_mutator((Node *) shown->plan.targetlist, NULL);
-	ps->plan = &shown->plan;
+	if (slot != NULL)
+		TidClean(&slot->tts_tid, &slot->tts_tid);
 }
 
+static Datum
+evaluate_clean(ExprState *state, ExprContext *econtext, bool *isnull)
+{
+	ExprState  *inner = ((CleaningExpr *) state)->inner;
+
+	clean_slot(econtext->ecxt_scantuple);
+	return inner->evalfunc(inner, econtext, isnull);
+}
+
+static Datum
+project_clean(ExprState *state, ExprContext *econtext, bool *isnull)
+{
+	CleaningProjection *projection = (CleaningProjection *)
+		((char *) state - offsetof(CleaningProjection, pub.pi_state));
+	ExprState  *inner = projection->inner;
+
+	clean_slot(econtext->ecxt_scantuple);
+	clean_slot(ECXT_OLDTUPLE(econtext));
+	/* the executor says there which of the two rows exist */
+	inner->flags = (inner->flags & ~EEO_FLAGS_OF_RETURNING) |
+		(state->flags & EEO_FLAGS_OF_RETURNING);
+	return inner->evalfunc(inner, econtext, isnull);
+}
+
+/* the executor looks at this much of a state that is ready */
 static void
-inplace_executor_start(QueryDesc *queryDesc, int eflags)
+copy_state(ExprState *copy, const ExprState *state, ExprStateEvalFunc evalfunc)
 {
-	EState	   *estate;
-	MemoryContext old;
-	ListCell   *lc;
-
-	if (prev_ExecutorStart_hook)
-		prev_ExecutorStart_hook(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
-
-	if (!OidIsValid(row_tid_oid) ||
-		!(queryDesc->plannedstmt->hasReturning ||
-		  queryDesc->plannedstmt->hasModifyingCTE))
-		return;
-	estate = queryDesc->estate;
-	old = MemoryContextSwitchTo(estate->es_query_cxt);
-	show_unwrapped(queryDesc->planstate);
-	foreach(lc, estate->es_auxmodifytables)
-		show_unwrapped((PlanState *) lfirst(lc));
-	MemoryContextSwitchTo(old);
+	copy->type = T_ExprState;
+	copy->flags = state->flags;
+	copy->resultslot = state->resultslot;
+	copy->parent = state->parent;
+	copy->expr = state->expr;
+	copy->evalfunc = evalfunc;
 }
 
+static ProjectionInfo *
+clean_projection(ProjectionInfo *projection)
+{
+	CleaningProjection *result;
+
+	if (projection == NULL || projection->pi_state.evalfunc == project_clean)
+		return projection;
+	result = palloc0(sizeof(CleaningProjection));
+	result->pub.type = T_ProjectionInfo;
+	result->pub.pi_exprContext = projection->pi_exprContext;
+	copy_state(&result->pub.pi_state, &projection->pi_state, project_clean);
+	result->inner = &projection->pi_state;
+	return &result->pub;
+}
+
+/* (those of policies are evaluated before the row has a place, and a tag) */
+static void
+clean_check_options(ResultRelInfo *rri)
+{
+	ListCell   *option;
+	ListCell   *expr;
+
+	forboth(option, rri->ri_WithCheckOptions, expr, rri->ri_WithCheckOptionExprs)
+	{
+		ExprState  *state = (ExprState *) lfirst(expr);
+		CleaningExpr *clean;
+
+		if (lfirst_node(WithCheckOption, option)->kind != WCO_VIEW_CHECK ||
+			state == NULL || state->evalfunc == evaluate_clean)
+			continue;
+		clean = palloc0(sizeof(CleaningExpr));
+		copy_state(&clean->pub, state, evaluate_clean);
+		clean->inner = state;
+		lfirst(expr) = clean;
+	}
+}
+
+/*
+ * A row of the table has been updated, and the TID in its slot has a tag.  Of the
+ * executor's result relations several may be the table (in WITH).
+ */
 void
-InplaceReturningInit(void)
+inplace_slot_tagged(Relation rel)
 {
-	prev_planner_hook = planner_hook;
-	planner_hook = inplace_planner;
-	prev_ExecutorStart_hook = ExecutorStart_hook;
-	ExecutorStart_hook = inplace_executor_start;
+	EState	   *estate = inplace_executor_estate;
+	MemoryContext old;
+	List	   *lists[2];
+
+	/* the apply worker has neither */
+	if (estate == NULL)
+		return;
+	old = MemoryContextSwitchTo(estate->es_query_cxt);
+	lists[0] = estate->es_opened_result_relations;
+	lists[1] = estate->es_tuple_routing_result_relations;
+	for (int i = 0; i < lengthof(lists); i++)
+	{
+		ListCell   *lc;
+
+		foreach(lc, lists[i])
+		{
+			ResultRelInfo *rri = (ResultRelInfo *) lfirst(lc);
+
+			if (rri->ri_RelationDesc != rel)
+				continue;
+			rri->ri_projectReturning = clean_projection(rri->ri_projectReturning);
+			clean_check_options(rri);
+		}
+	}
+	MemoryContextSwitchTo(old);
 }

@@ -31,6 +31,7 @@
 #include "commands/defrem.h"
 #include "commands/progress.h"
 #include "commands/tablecmds.h"
+#include "own.h"
 #include "pgstat.h"
 #include "table/rewrite_progress.h"
 #include "utils/backend_status.h"
@@ -104,7 +105,7 @@ RewriteProgressBegin(AlterTableStmt *stmt)
 		MyBEEntry == NULL ||
 		MyBEEntry->st_progress_command != PROGRESS_COMMAND_INVALID)
 		return false;
-	inplace_am = get_table_am_oid("inplace", true);
+	inplace_am = InplaceTableAm();
 	/* locks the table, and checks, as the statement does */
 	relid = AlterTableLookupRelation(stmt, AlterTableGetLockLevel(stmt->cmds));
 	if (!OidIsValid(relid))

@@ -537,6 +537,9 @@ extern int	inplace_page_prune(Relation rel, Buffer buffer,
 extern TransactionId inplace_index_delete_tuples(Relation rel,
 												 TM_IndexDeleteOp *delstate);
 
+/* returning.c */
+extern void inplace_slot_tagged(Relation rel);
+
 /* heap_readers.c */
 extern void inplace_heap_readers_init(void);
 extern uint64 inplace_relation_size(Relation rel, ForkNumber fork);

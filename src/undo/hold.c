@@ -58,6 +58,7 @@
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "nodes/parsenodes.h"
+#include "own.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
 #include "undo/holders.h"
@@ -432,10 +433,13 @@ UndoHoldNoteExport(void)
 static void
 note_query(QueryDesc *queryDesc, int eflags)
 {
-	if (IsolationUsesXactSnapshot())
-		note_other_snapshot(queryDesc->snapshot);
-	else
-		note_snapshot(queryDesc->snapshot);
+	if (InplaceInstalledHere())
+	{
+		if (IsolationUsesXactSnapshot())
+			note_other_snapshot(queryDesc->snapshot);
+		else
+			note_snapshot(queryDesc->snapshot);
+	}
 	if (prev_ExecutorStart_hook)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else
@@ -452,7 +456,7 @@ note_function_call(ObjectAccessType access, Oid classId, Oid objectId,
 {
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (access != OAT_FUNCTION_EXECUTE)
+	if (!InplaceInstalledHere() || access != OAT_FUNCTION_EXECUTE)
 		return;
 	if (IsolationUsesXactSnapshot() && reported_idle() &&
 		objectId >= FirstUnpinnedObjectId)

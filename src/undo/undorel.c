@@ -23,10 +23,10 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_tablespace.h"
 #include "miscadmin.h"
+#include "own.h"
 #include "undo/space.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -60,12 +60,9 @@ UndoRelInvalidate(Datum arg, Oid relid)
 Oid
 UndoRelid(UndoKind kind)
 {
-	Oid			nspoid = get_namespace_oid(INPLACE_SCHEMA, true);
-
-	if (!OidIsValid(nspoid))
-		return InvalidOid;
-	return get_relname_relid(kind == UNDO_LOGGED ?
-							 UNDO_LOGGED_NAME : UNDO_UNLOGGED_NAME, nspoid);
+	Assert(kind < UNDO_SHARED_KINDS);
+	return InplaceUndoRelation(kind == UNDO_LOGGED ? RELPERSISTENCE_PERMANENT :
+							   RELPERSISTENCE_UNLOGGED);
 }
 
 /*
@@ -162,7 +159,7 @@ UndoRelGet(UndoKind kind, bool missing_ok)
 						INPLACE_SCHEMA,
 						kind == UNDO_LOGGED ?
 						UNDO_LOGGED_NAME : UNDO_UNLOGGED_NAME),
-				 errhint("It belongs to the extension inplace: neither it nor its schema may be renamed.")));
+				 errhint("It belongs to the extension inplace.")));
 	}
 	return &ur->rd;
 }

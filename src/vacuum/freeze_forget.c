@@ -16,6 +16,7 @@
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "own.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "vacuum/freeze_shmem.h"
@@ -63,7 +64,7 @@ note_drop(ObjectAccessType access, Oid classId, Oid objectId, int subId,
 
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (access != OAT_DROP || classId != RelationRelationId || subId != 0)
+	if (!InplaceInstalledHere() || access != OAT_DROP || classId != RelationRelationId || subId != 0)
 		return;
 	if (freeze_shared != NULL && FreezeStatsGet(objectId, &stats))
 	{

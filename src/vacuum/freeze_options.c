@@ -26,6 +26,7 @@
 #include "commands/seclabel.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "own.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -119,6 +120,12 @@ check_label(const ObjectAddress *object, const char *label)
 
 	if (label == NULL)
 		return;
+	if (!InplaceInstalledHere())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("labels of provider \"%s\" need the extension in this database",
+						FREEZE_LABEL_PROVIDER),
+				 errhint("Use CREATE EXTENSION inplace.")));
 	relkind = object->classId == RelationRelationId && object->objectSubId == 0 ?
 		get_rel_relkind(object->objectId) : '\0';
 

@@ -253,8 +253,10 @@ ROLLBACK;
 TABLE differences;
 
 -- the access method stays under its indexes, whatever a superuser does to the extension
-BEGIN;
 ALTER EXTENSION inplace DROP ACCESS METHOD inplace_btree;
+BEGIN;
+SET LOCAL allow_system_table_mods = on;
+DELETE FROM pg_depend WHERE classid = 'pg_am'::regclass AND objid = (SELECT oid FROM pg_am WHERE amname = 'inplace_btree') AND deptype = 'e';
 \set VERBOSITY terse
 DROP ACCESS METHOD inplace_btree;
 \set VERBOSITY default

@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * own.h
+ *	  What belongs to the extension in this database: see own.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_OWN_H
+#define INPLACE_OWN_H
+
+typedef enum OwnState
+{
+	OWN_UNKNOWN,				/* look again */
+	OWN_ABSENT,
+	OWN_PRESENT
+} OwnState;
+
+extern OwnState inplace_own_state;
+
+extern bool InplaceLookHere(void);
+
+/*
+ * Is the extension installed in this database?  Each of the server's hooks that we
+ * take begins with this, and if not does nothing else.
+ */
+static inline bool
+InplaceInstalledHere(void)
+{
+	if (likely(inplace_own_state != OWN_UNKNOWN))
+		return inplace_own_state == OWN_PRESENT;
+	return InplaceLookHere();
+}
+
+/* each InvalidOid where the extension is not installed */
+extern Oid	InplaceExtension(void);
+extern Oid	InplaceSchema(void);
+extern Oid	InplaceTableAm(void);
+extern Oid	InplaceUndoAm(void);
+extern Oid	InplaceBtreeAm(void);
+
+extern Oid	InplaceUndoRelation(char relpersistence);
+extern bool InplaceIsUndoRelation(Oid relid);
+extern bool InplaceOwns(Oid classid, Oid objectid);
+
+/* AlterExtensionContentsStmt, which this header need not know */
+struct AlterExtensionContentsStmt;
+extern void InplaceKeepMembers(struct AlterExtensionContentsStmt *stmt);
+
+#endif							/* INPLACE_OWN_H */
