@@ -150,7 +150,7 @@ let_go_of_check(InplaceIndexFetchData *fetch)
 				 errmsg("cannot check the key of index \"%s\" from code that is run with a page locked",
 						RelationGetRelationName(ins->index)),
 				 errhint("A function of an operator class must not change tables.")));
-	inplace_forget_row_page(&fetch->cbuf);
+	ScanPinEnd(&fetch->pin);
 	inplace_let_go(ins);
 }
 

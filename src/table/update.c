@@ -373,7 +373,7 @@ change_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader oldcopy,
 	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
 		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-	if (TidTag(&slot->tts_tid) != 0)
+	if (TidHasTag(&slot->tts_tid))
 		inplace_slot_tagged(rel);
 	if (oldcopy)
 		inplace_toast_delete_replaced(rel, oldcopy, us->newtup,

@@ -34,6 +34,7 @@
 #include "index/ddl.h"
 #include "nodes/parsenodes.h"
 #include "optimizer/plancat.h"
+#include "own.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/smgr.h"
@@ -177,7 +178,7 @@ inplace_check_whose_file(Relation rel)
 	if (!is_to_be_looked_at(rel, &key))
 		return;
 	/* (where the extension is not installed there is nothing to be found) */
-	if (OidIsValid(inplace_btree_am()))
+	if (InplaceInstalledHere())
 		check_first_page(rel);
 	if (seen_files == NULL || hash_get_num_entries(seen_files) >= MAX_SEEN_FILES)
 		make_seen_files();
@@ -271,7 +272,7 @@ check_vacuum(VacuumStmt *stmt)
 void
 inplace_check_tables_of(Node *stmt)
 {
-	if (!IsTransactionState() || !OidIsValid(inplace_btree_am()))
+	if (!IsTransactionState() || !InplaceInstalledHere())
 		return;
 	switch (nodeTag(stmt))
 	{
