@@ -23,8 +23,8 @@
  * those of rows changed of late, which are in memory: few blocks are read for
  * it that are not.
  *
- * A sweep (sweep.c) is VACUUM's, of all entries of some rows: it must not leave
- * out any, however little there is to be had.
+ * A sweep (sweep.c) is VACUUM's, of all former keys of some rows: it must not leave
+ * out any, however little there is to be had, but of rows that have gone meanwhile.
  *
  * What is on a TID
  *	  An entry is deletable when the row as a whole is: deleted or moved, and
@@ -523,11 +523,18 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 		report_bad_tid(rel, delstate, deltid, "beyond the end of its page");
 	lp = PageGetItemId(page, off);
 	if (ItemIdIsDead(lp))
-		return true;
+		return !d->sweep;
 	if (!ItemIdIsNormal(lp))
 		report_bad_tid(rel, delstate, deltid, "not in use");
 
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
+
+	/*
+	 * The entries of rows that go are for bulk deletion: standbys wait for scans that
+	 * have copied them before they replay that, and not before they replay this.
+	 */
+	if (d->sweep && (tup->t_infomask & IP_DELETED))
+		return false;
 	if (d->index_page != NULL && (tup->t_infomask & IP_STALE) && !known)
 	{
 		OffsetNumber idxoff = delstate->status[deltid->id].idxoffnum;

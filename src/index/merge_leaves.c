@@ -32,6 +32,7 @@
 #include "index/index.h"
 #include "index/merge.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "vacuum/vacuum.h"
 
@@ -357,6 +358,10 @@ static void
 merge_as_btree(MergeState *ms)
 {
 	ActsAsBtree as;
+
+	/* nobody else deletes pages, or goes through the index in the order of the file */
+	Assert(CheckRelationLockedByMe(ms->table, ShareUpdateExclusiveLock, true));
+	Assert(_bt_vacuum_cycleid(ms->index) == 0);
 
 	inplace_act_as_btree(&as, ms->index);
 	PG_TRY();

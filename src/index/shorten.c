@@ -526,6 +526,10 @@ shorten_locked(Shortening *s, IndexBulkDeleteResult *istat)
 	BlockNumber old_end;
 	BlockNumber new_end;
 
+	/* nobody has been on a page that is moved, nor is on the way to one */
+	Assert(CheckRelationLockedByMe(s->index, AccessExclusiveLock, false));
+	Assert(_bt_vacuum_cycleid(s->index) == 0);
+
 	move_pages(s);
 	old_end = RelationGetNumberOfBlocks(s->index);
 	new_end = end_of_pages_in_use(s, old_end);
