@@ -22,14 +22,16 @@
  *	  begins it before and ends it after all workers.
  *
  * On a standby
- *	  Replay waits for parallel scans only, and notes what it has merged:
- *	  standby_scan.c.
+ *	  Replay waits for parallel scans, and for those that have the page pinned from
+ *	  which entries go, and notes what it has merged: standby_scan.c.
  *
  * Memory order: a scan sets its bit, then reads a page; a barrier is between the
  * two.  Who merges takes the locks, which are barriers, then reads the slots.
  * The leader of a parallel scan says so, then looks whether it is held up; replay
- * holds such scans up, then looks who leads one.  Nobody has a page locked while
- * waiting; who leads a scan of the index already does not wait.
+ * holds such scans up, then looks whether anybody leads one.  Nobody has a page locked
+ * while waiting.  A leader that waits may have pages pinned, and locks that others wait
+ * for, so replay holds it up for a second at most, and not while replay waits for a
+ * pin.  A backend that leads a scan of the index already does not wait.
  *
  *-------------------------------------------------------------------------
  */

@@ -25,7 +25,8 @@
  *	 - Who descends to the left page, or comes to it from its left sibling, passes
  *	   over it, or finds that its key is beyond the high key, and finds the entries on
  *	   the right page.
- *	 - A scan that has been on one of the two pages: there is none (in_flight.c).
+ *	 - A scan that has been on one of the two pages: there is none (in_flight.c; of
+ *	   the left page nobody has a pin, either).
  *	 - An insertion holds its leaf page locked from the search to the change; a
  *	   unique check that goes on to the right from there may meet entries twice, which
  *	   makes no difference to it.

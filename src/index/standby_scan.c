@@ -23,6 +23,13 @@
  *	  one it begins anew and passes over what is not before the entry that it
  *	  was on.
  *
+ * Index-only scans
+ *	  What they have copied of a page they return if the visibility map says so.  As long
+ *	  as they have the page pinned VACUUM must not remove those entries, wherever they
+ *	  are.  So replay locks the page from which entries go as that of nbtree's
+ *	  deletions does: when nobody has it pinned, and after max_standby_streaming_delay those
+ *	  who have are in conflict.
+ *
  * Parallel scans
  *	  Processes take pages in turns, and do not know what the others have read.  Replay
  *	  waits for those that have begun before it merges pages of the index, as
@@ -38,7 +45,8 @@
  * Notes are kept by hash, the later one stays.  So two pages or indexes that share one may
  * have a scan do these things for nothing, but never have it not do them.
  *
- * Locks: none.  Replay writes notes with both pages locked; a scan reads the number of
+ * Locks: none but replay's, of the page from which entries go, which comes first.
+ * Replay writes notes with both pages locked; a scan reads the number of
  * merges, then a page, then the notes, with barriers between (locks of pages are).
  *
  *-------------------------------------------------------------------------

@@ -10,8 +10,8 @@
  * it.
  *
  * Replay has both leaf pages locked while it changes them, so whoever comes to
- * one of them sees all of it.  For scans that have been there see
- * index/in_flight.c.
+ * one of them sees all of it.  For scans that have been there see index/README.md
+ * and index/standby_scan.c.
  *
  *-------------------------------------------------------------------------
  */
