@@ -71,7 +71,7 @@ sub vacuum
 	my $takers = IPC::Run::start([ 'pgbench', '-n', '-t', 100000, '-f', $take_xids, $node->connstr('postgres') ], '<', \'', '>', \my $done, '2>', \my $said);
 	my $began = $node->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())');
 	ok(defined poll_value($node, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint > $began + 10", 60), 'xids are taken');
-	my ($rc, $out, $err) = $node->psql('postgres', "SET vacuum_cost_delay = 1; SET vacuum_cost_limit = 100; VACUUM (VERBOSE, INDEX_CLEANUP on, TRUNCATE off, PARALLEL 0) $t");
+	my ($rc, $out, $err) = $node->psql('postgres', "SET vacuum_cost_delay = 5; SET vacuum_cost_limit = 5; VACUUM (VERBOSE, INDEX_CLEANUP on, TRUNCATE off, PARALLEL 0) $t");
 	$takers->kill_kill;
 	is($rc, 0, 'VACUUM') or diag $err;
 	note $err;

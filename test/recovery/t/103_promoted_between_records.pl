@@ -43,7 +43,7 @@ append_to_file($take_xids, "SELECT pg_current_xact_id();\n");
 my $takers = IPC::Run::start([ 'pgbench', '-n', '-t', 100000, '-f', $take_xids, $node->connstr('postgres') ], '<', \'', '>', \my $done, '2>', \my $said);
 my $began = $node->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())');
 ok(defined poll_value($node, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint > $began + 10", 60), 'xids are taken');
-$node->safe_psql('postgres', 'SET vacuum_cost_delay = 1; SET vacuum_cost_limit = 100; VACUUM (INDEX_CLEANUP on, TRUNCATE off, PARALLEL 0) m, s');
+$node->safe_psql('postgres', 'SET vacuum_cost_delay = 5; SET vacuum_cost_limit = 5; VACUUM (INDEX_CLEANUP on, TRUNCATE off, PARALLEL 0) m, s');
 $takers->kill_kill;
 $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
 
