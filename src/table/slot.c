@@ -108,6 +108,14 @@ tts_inplace_getsomeattrs(TupleTableSlot *slot, int natts)
 
 	if (is->tuple == NULL)
 		elog(ERROR, "getsomeattrs called on a virtual inplace slot");
+	if (unlikely(is->heap_tuple != NULL))
+	{
+		/* the form that has been handed out is what the slot holds */
+		heap_deform_tuple(is->heap_tuple, slot->tts_tupleDescriptor,
+						  slot->tts_values, slot->tts_isnull);
+		slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
+		return;
+	}
 	if ((is->tuple->t_natts & IP_HASTRIMMED) && is->deform_cxt == NULL)
 		is->deform_cxt = AllocSetContextCreate(slot->tts_mcxt,
 											   "inplace slot values",
@@ -278,6 +286,14 @@ is_ready_for(Relation rel, TupleTableSlot *slot)
 	InplaceTupleTableSlot *is = ISLOT(slot);
 	TupleDesc	desc = RelationGetDescr(rel);
 
+	/* a trigger may have written over the tuple that it was given */
+	if (TTS_IS_INPLACE(slot) && unlikely(is->heap_tuple != NULL) &&
+		is->tuple != NULL)
+	{
+		slot_getallattrs(slot);
+		form_in_slot(slot);
+	}
+
 	return TTS_IS_INPLACE(slot) && is->tuple != NULL &&
 		slot_fits_table(slot, desc) &&
 		HdrNatts(is->tuple) == desc->natts &&
@@ -382,7 +398,8 @@ tts_inplace_copyslot(TupleTableSlot *dst, TupleTableSlot *src)
 {
 	InplaceTupleTableSlot *ds = ISLOT(dst);
 
-	if (TTS_IS_INPLACE(src) && ISLOT(src)->tuple != NULL)
+	if (TTS_IS_INPLACE(src) && ISLOT(src)->tuple != NULL &&
+		ISLOT(src)->heap_tuple == NULL)
 	{
 		InplaceTupleTableSlot *ss = ISLOT(src);
 		char	   *buf;
@@ -464,7 +481,9 @@ tts_inplace_copy_heap_tuple(TupleTableSlot *slot)
 
 /*
  * One that is the slot's own, until it gets another row: the server does not free
- * the copy that it would make for a trigger.
+ * the copy that it would make for a trigger.  From then on it is what the slot
+ * holds, as in a slot of heap's: C code may write over the tuple of a BEFORE
+ * trigger, and give the same pointer back.
  */
 static HeapTuple
 tts_inplace_get_heap_tuple(TupleTableSlot *slot)
@@ -477,6 +496,9 @@ tts_inplace_get_heap_tuple(TupleTableSlot *slot)
 
 		is->heap_tuple = tts_inplace_copy_heap_tuple(slot);
 		MemoryContextSwitchTo(old);
+		/* (values of a virtual slot are nowhere else) */
+		if (is->tuple != NULL)
+			slot->tts_nvalid = 0;
 	}
 	else
 		/* where the row is, and who put it there, may have been found out since */

@@ -17,7 +17,7 @@ our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   contents poll_value waits_for_lock undo_floor_reached start_pgbench end_pgbench
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
-  heap_beside_inplace same_as_heap);
+  heap_beside_inplace same_as_heap build_module);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
 # (text for postgresql.conf), extra (for initdb), install_path (another server's).
@@ -320,6 +320,17 @@ sub sqlstate_of
 	my ($rc, $out, $err) = $node->psql($db // 'postgres', "\\set VERBOSITY verbose\n$sql",
 		extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
 	return $rc == 0 ? '' : $err;
+}
+
+# Compiles modules/$name.c; returns what LANGUAGE C functions call it.
+sub build_module
+{
+	my ($node, $name) = @_;
+	my $lib = $node->basedir . "/$name";
+	chomp(my $include = `pg_config --includedir-server`);
+	system('cc', '-shared', '-fPIC', '-O1', "-I$include", '-D_GNU_SOURCE', '-o', "$lib.so", "modules/$name.c") == 0
+	  or die "cannot compile modules/$name.c";
+	return $lib;
 }
 
 # Makes databases heap and inplace, with the extensions, whose tables are of that method.

@@ -14,14 +14,14 @@ FROM inplace.stat_freeze WHERE relname = 'fz';
 RESET inplace.adaptive_freezing;
 -- on: nothing is known, all is frozen
 CREATE TABLE fz2 (id int PRIMARY KEY, t text) USING inplace WITH (autovacuum_enabled = off);
-INSERT INTO fz2 SELECT g, repeat('f', 400) FROM generate_series(1, 2000) g;
+INSERT INTO fz2 SELECT g, repeat('f', 380) FROM generate_series(1, 2000) g;
 VACUUM fz2;
 SELECT all_frozen_sets = all_visible_sets AS all_frozen, pages_frozen = all_frozen_sets AS counted,
     threshold_seconds, target_seconds
 FROM inplace.stat_freeze WHERE relname = 'fz2';
 -- each kind of change is counted once a page
-UPDATE fz2 SET t = repeat('g', 400) WHERE id = 1;
-UPDATE fz2 SET t = repeat('h', 400) WHERE id = 2;
+UPDATE fz2 SET t = repeat('g', 380) WHERE id = 1;
+UPDATE fz2 SET t = repeat('h', 380) WHERE id = 2;
 DELETE FROM fz2 WHERE id = 1000;
 SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';
