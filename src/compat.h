@@ -455,6 +455,17 @@ BtPrimitiveScan(BTScanOpaque so)
 #define BITMAP_RECHECKS_ALL	true
 #endif
 
+/* names of the statistics of tables */
+#if PG_VERSION_NUM >= 160000
+#define TableStatusCounts	counts
+#define PendingCount(name)	name
+#define TableDeadTuples		dead_tuples
+#else
+#define TableStatusCounts	t_counts
+#define PendingCount(name)	t_##name
+#define TableDeadTuples		n_dead_tuples
+#endif
+
 /* goes before the whole declaration */
 #if PG_VERSION_NUM >= 180000
 #define INPLACE_NORETURN	pg_noreturn

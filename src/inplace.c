@@ -589,6 +589,7 @@ CallAlterTable(UtilityArgs *u)
 	PG_TRY();
 	{
 		CallUtility(u);
+		ConvertStatsNote(inplace_rewriting);
 	}
 	PG_FINALLY();
 	{
@@ -813,6 +814,7 @@ _PG_init(void)
 	inplace_heap_readers_init();
 	inplace_whose_page_init();
 	inplace_default_table_init();
+	ConvertStatsInit();
 	FreezeForgetInit();
 	FreezeOptionsInit();
 	InplaceRmgrRegister();

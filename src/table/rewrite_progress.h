@@ -20,4 +20,8 @@ extern void RewriteProgressRowWritten(Relation rel);
 extern void RewriteProgressPageRead(Relation rel, int nrows);
 extern void RewriteProgressReadAll(Relation rel);
 
+/* convert_stats.c */
+extern void ConvertStatsNote(Oid relid);
+extern void ConvertStatsInit(void);
+
 #endif							/* INPLACE_REWRITE_PROGRESS_H */

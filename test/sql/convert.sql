@@ -412,3 +412,41 @@ DROP SCHEMA cv CASCADE;
 DROP OWNED BY regress_inplace_convert;
 DROP ROLE regress_inplace_convert;
 RESET client_min_messages;
+-- The counts of changes begin anew, for they were of what another method did; not if
+-- it is rolled back.
+CREATE TABLE cs (id int PRIMARY KEY, v int) USING heap WITH (autovacuum_enabled = off, fillfactor = 100);
+INSERT INTO cs SELECT g, g FROM generate_series(1, 500) g;
+CREATE INDEX ON cs USING btree (v);
+UPDATE cs SET v = v + 1;
+DELETE FROM cs WHERE id % 10 = 0;
+SELECT pg_stat_force_next_flush();
+CREATE VIEW cs_counts AS
+SELECT n_tup_ins, n_tup_upd, n_tup_hot_upd, n_tup_del, n_live_tup, n_dead_tup > 0 AS dead, n_mod_since_analyze
+FROM pg_stat_user_tables WHERE relname = 'cs';
+SELECT * FROM cs_counts;
+BEGIN;
+SELECT inplace.convert('cs');
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+SELECT inplace.convert('cs');
+ROLLBACK TO s;
+COMMIT;
+SELECT * FROM cs_counts;
+SELECT inplace.convert('cs');
+SELECT pg_stat_force_next_flush();
+SELECT * FROM cs_counts;
+SELECT inserts, in_place_updates, moved_updates, in_place_share, deletes, live_rows, dead_rows
+FROM inplace.stat_tables WHERE relname = 'cs';
+UPDATE cs SET v = v + 1 WHERE id < 10;
+SELECT pg_stat_force_next_flush();
+SELECT inserts, in_place_updates, moved_updates, in_place_share, deletes, live_rows
+FROM inplace.stat_tables WHERE relname = 'cs';
+-- what this session has not reported yet
+UPDATE cs SET v = v + 1;
+SELECT inplace.convert('cs', 'heap');
+UPDATE cs SET v = v WHERE id = 1;
+SELECT pg_stat_force_next_flush();
+SELECT * FROM cs_counts;
+DROP VIEW cs_counts;
+DROP TABLE cs;
