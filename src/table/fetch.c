@@ -533,7 +533,10 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	if (found && recheck && fetch->scan != NULL)
 		return_payload(fetch, slot);
 	if (found && snapshot->snapshot_type == SNAPSHOT_DIRTY)
+	{
+		inplace_refuse_heap_writer(rel);
 		inplace_note_found_row(rel, slot);
+	}
 	if (all_dead)
 		*all_dead = dead;
 	return found;
