@@ -75,6 +75,16 @@ choose_cache() {
 INPLACE_CACHE_DIR=$(choose_cache)
 export INPLACE_CACHE_DIR
 
+# --------------------------------------------------------------- sanitizers
+
+# For what get-postgres --sanitize has built, its pg_config included; others do
+# not look at these.  Programs that end may leave memory to the system.
+# check_stack_depth compares addresses on the stack, so it has to be a real one.
+# What AddressSanitizer finds ends the process; what is undefined is reported,
+# and the process goes on.
+export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1:disable_coredump=0:strict_string_checks=1:print_stacktrace=1
+export UBSAN_OPTIONS=print_stacktrace=1
+
 # ------------------------------------------------------- unprivileged servers
 
 # The user that servers and tests run as.  PostgreSQL refuses to run as root:

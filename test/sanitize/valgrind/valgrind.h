@@ -1,0 +1,2 @@
+/* What PostgreSQL includes beside it: see there. */
+#include "memcheck.h"
