@@ -73,9 +73,25 @@ typedef Oid RelFileNumber;
 #define GIN_BUILDS_IN_PARALLEL	false
 #endif
 
+/*
+ * 15.0 has this under its first name only, which all minor releases of 15 keep.
+ * (Modules are loaded with all their symbols, so one that is missing is enough
+ * for a server not to start.)
+ */
+#if PG_VERSION_NUM < 160000
+#define InitMaterializedSRF(fcinfo, flags)	SetSingleFuncCall(fcinfo, flags)
+#endif
+
 /* reading ahead came in 17 */
 #if PG_VERSION_NUM >= 170000
 #define HAVE_READ_STREAM
+#endif
+
+/* for a function that looks at a page without a pin, and trusts nothing there */
+#if defined(__GNUC__) || defined(__clang__)
+#define NO_SANITIZE_ADDRESS __attribute__((no_sanitize_address))
+#else
+#define NO_SANITIZE_ADDRESS
 #endif
 
 /* have memory in the processor's cache when it is looked at; never faults */

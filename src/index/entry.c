@@ -48,8 +48,9 @@ same_but_for_blanks(Datum a, Datum b)
 }
 
 /*
- * A key column of an index, against a value of the table's column.  (The index
- * has names as C strings; that does for both.)
+ * A column of an index, against a value of the table's column.  (The index
+ * has names as C strings; that does for both.)  INCLUDE columns have no operator
+ * class, and what is kept of them is the value as it stands.
  */
 static bool
 same_value(Relation index, int i, Datum entry, bool entry_null,
@@ -60,7 +61,8 @@ same_value(Relation index, int i, Datum entry, bool entry_null,
 	if (entry_null || value_null)
 		return entry_null == value_null;
 	return inplace_same_value(entry, value, att->attbyval, att->attlen) ||
-		(index->rd_opcintype[i] == BPCHAROID &&
+		(i < IndexRelationGetNumberOfKeyAttributes(index) &&
+		 index->rd_opcintype[i] == BPCHAROID &&
 		 same_but_for_blanks(entry, value));
 }
 

@@ -241,7 +241,7 @@ inplace_prefetch_row_page(Relation rel, BlockNumber blk, OffsetNumber off)
  * row itself.  "recent" is what inplace_prefetch_row_page returned.  Whatever is read there
  * now is a place in memory to fetch, no more.
  */
-void
+NO_SANITIZE_ADDRESS void
 inplace_prefetch_row(Buffer recent, OffsetNumber off)
 {
 	char	   *page = BufferBlocks + (Size) (recent - 1) * BLCKSZ;
