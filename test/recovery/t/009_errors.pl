@@ -44,7 +44,7 @@ foreach my $sql (
 # What docs/functions.md says to answer all the same.
 foreach my $sql ('SELECT count(*) FROM inplace.undo_holders', 'SELECT count(*) FROM inplace.stat_tables', 'SELECT count(*) FROM inplace.advise()',
 	"SELECT inplace.convert('t')", 'SELECT inplace.mirror_opclasses()', 'SELECT inplace.undo_records_read()',
-	"SELECT inplace.freeze_probability('{1,2}', 10, 5, 5)", "SELECT inplace.freeze_worthwhile('{1,2}', 10, 5, 5)", "SELECT inplace.row_tid('(0,1)')",
+	"SELECT inplace.freeze_probability('{1,2}', 10, 5, 5)", "SELECT inplace.freeze_worthwhile('{1,2}', 10, 5, 5)",
 	"SELECT count(*) FROM inplace.lock_convertible('t')", "SELECT count(*) FROM inplace.convertible_indexes('t', 'inplace_btree')")
 {
 	unlike(one($node, $sql), qr/^rc|^$/, "not preloaded: $sql answers");

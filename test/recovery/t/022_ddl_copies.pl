@@ -21,7 +21,7 @@ sub run
 my $node = new_node('copies');
 $node->start;
 run($node, 'CREATE DATABASE orig');
-run($node, 'CREATE SCHEMA inplace; CREATE EXTENSION inplace', 'orig');
+run($node, 'CREATE EXTENSION inplace', 'orig');
 
 is($node->psql('orig', q{
 	CREATE TABLE i (id int PRIMARY KEY, v text, n numeric, c char(50)) USING inplace;
