@@ -668,7 +668,7 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 		pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc
 	};
 
-	if (!InplaceInstalledHere())
+	if (!InplaceInstalledNow())
 	{
 		RunForeignUtility(&u);
 		return;

@@ -27,9 +27,10 @@
  * call looks again.
  *
  * Without a transaction, with a page locked, and while WAL is decoded, catalogs cannot be
- * looked at.  Then the answer is the one of before.  That does no harm: each query that uses a table
- * or index of ours has locked it before it is planned or started, and has thereby
- * taken in the invalidation.
+ * looked at.  Then the answer is the one of before.  Nor is an invalidation taken in by being
+ * sent.  That does no harm to queries: each that uses a table or index of ours has locked
+ * it before it is planned or started, and has thereby taken in all that was sent before.
+ * Statements that lock nothing first ask InplaceInstalledNow().
  *
  *-------------------------------------------------------------------------
  */
@@ -201,6 +202,19 @@ InplaceLookHere(void)
 	return InterruptHoldoffCount > 0 ? OidIsValid(own.table_am) : look();
 }
 
+/*
+ * The same, for what does not lock a table or index first: in a transaction that has been
+ * open since before the extension was created, too.
+ */
+bool
+InplaceInstalledNow(void)
+{
+	if (inplace_own_state == OWN_ABSENT && IsTransactionState() &&
+		InterruptHoldoffCount == 0)
+		AcceptInvalidationMessages();
+	return InplaceInstalledHere();
+}
+
 Oid
 InplaceExtension(void)
 {
@@ -309,7 +323,7 @@ InplaceIsUndoRelation(Oid relid)
 
 /*
  * Before ALTER EXTENSION inplace DROP ...: access methods and undo relations stay
- * members, by which they are known.
+ * members, by which they are known; so does the schema, for pg_dump.
  */
 void
 InplaceKeepMembers(AlterExtensionContentsStmt *stmt)
@@ -321,7 +335,8 @@ InplaceKeepMembers(AlterExtensionContentsStmt *stmt)
 		!InplaceInstalledHere() ||
 		get_extension_oid(stmt->extname, true) != own.extension ||
 		(stmt->objtype != OBJECT_ACCESS_METHOD &&
-		 stmt->objtype != OBJECT_TABLE && stmt->objtype != OBJECT_MATVIEW))
+		 stmt->objtype != OBJECT_TABLE && stmt->objtype != OBJECT_MATVIEW &&
+		 stmt->objtype != OBJECT_SCHEMA))
 		return;
 	/* locked as the statement does it, which has to be the extension's owner's */
 	if (!ExtensionOwnedBy(own.extension, GetUserId()))
@@ -332,10 +347,11 @@ InplaceKeepMembers(AlterExtensionContentsStmt *stmt)
 		relation_close(rel, NoLock);
 	if (InplaceOwns(object.classId, object.objectId) &&
 		(stmt->objtype == OBJECT_ACCESS_METHOD ||
+		 stmt->objtype == OBJECT_SCHEMA ||
 		 InplaceIsUndoRelation(object.objectId)))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("%s cannot be removed from extension \"%s\"",
 						getObjectDescription(&object, false), EXTENSION_NAME),
-				 errhint("The extension would not find it any more.")));
+				 errhint("The extension finds it by that, and pg_dump leaves it to the extension.")));
 }

@@ -31,6 +31,8 @@ InplaceInstalledHere(void)
 	return InplaceLookHere();
 }
 
+extern bool InplaceInstalledNow(void);
+
 /* each InvalidOid where the extension is not installed */
 extern Oid	InplaceExtension(void);
 extern Oid	InplaceSchema(void);

@@ -85,7 +85,8 @@ needs_hook(Oid fn_oid)
 {
 	if (prev_needs_fmgr_hook && prev_needs_fmgr_hook(fn_oid))
 		return true;
-	return InplaceInstalledHere() && is_heap_reader(fn_oid);
+	/* (this once it comes last: for hardly any function catalogs are looked at) */
+	return is_heap_reader(fn_oid) && InplaceInstalledNow();
 }
 
 static void

@@ -19,6 +19,7 @@
 #include "catalog/storage_xlog.h"
 #include "commands/vacuum.h"
 #include "nodes/execnodes.h"
+#include "own.h"
 #include "undo/space.h"
 
 PG_FUNCTION_INFO_V1(inplace_undo_handler);
@@ -286,7 +287,8 @@ undoam_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator,
 	 * Only the extension's script makes them, and pg_upgrade in its stead.
 	 * (The name may be that of the new storage of REFRESH MATERIALIZED VIEW.)
 	 */
-	if (!creating_extension && !IsBinaryUpgrade)
+	if (!IsBinaryUpgrade &&
+		!(creating_extension && CurrentExtensionObject == InplaceExtension()))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("undo of inplace tables cannot be created or rewritten by SQL statements"),

@@ -139,7 +139,9 @@ INSERT INTO late_use_heap SELECT i, i, i, ARRAY[i] FROM generate_series(1, 1000)
 INSERT INTO late_use_inplace SELECT i, i, i, ARRAY[i] FROM generate_series(1, 1000) i;
 SELECT what, place, update, late_try('heap', place, what, update) AS heap, late_try('inplace', place, what, update) AS inplace
 INTO TEMP late_answers
-FROM unnest(ARRAY['SELECT brin_summarize_new_values(''%_brin'')', 'SELECT brin_summarize_range(''%_brin'', 1)', 'SELECT brin_desummarize_range(''%_brin'', 0)',
+FROM unnest(ARRAY['SELECT brin_desummarize_range(''%_brin'', 0)',
+		-- (a rollback leaves the summary)
+		'SELECT brin_summarize_new_values(brin) FROM brin_desummarize_range(''%_brin'', 1), (VALUES (''%_brin''::regclass)) v(brin)',
 		'SELECT brin_summarize_range(brin, 1) FROM brin_desummarize_range(''%_brin'', 1), (VALUES (''%_brin''::regclass)) v(brin)',
 		'SELECT gin_clean_pending_list(''%_gin'')', 'SELECT bt_index_check(''%_pkey'', true)', 'SELECT bt_index_parent_check(''%_pkey'', true, true)',
 		'REINDEX INDEX %_brin', 'REINDEX INDEX %_gin', 'REINDEX INDEX %_expr', 'DROP INDEX %_brin', 'CLUSTER % USING %_pkey', 'CREATE INDEX ON % USING brin (b)',

@@ -111,6 +111,7 @@ INSERT INTO adm.t SELECT g, g FROM generate_series(1, 1000) g;
 ALTER EXTENSION inplace DROP ACCESS METHOD inplace;
 ALTER EXTENSION inplace DROP MATERIALIZED VIEW inplace.undo_log;
 ALTER EXTENSION inplace DROP TABLE inplace.undo_log_unlogged;
+ALTER EXTENSION inplace DROP SCHEMA inplace;
 ALTER EXTENSION inplace DROP VIEW inplace.undo;
 ALTER EXTENSION inplace ADD VIEW inplace.undo;
 ALTER SCHEMA inplace RENAME TO elsewhere;
