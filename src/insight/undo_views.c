@@ -63,7 +63,7 @@ SummarizeSpace(UndoKind kind, SpaceSummary *s)
 	}
 	s->horizon = sp->horizon;
 	s->restored = pg_atomic_read_u64(&sp->rows_restored);
-	s->worker_pid = sp->worker_pid;
+	s->worker_pid = (int) pg_atomic_read_u32(&sp->worker_pid);
 	UndoSpaceUnlock(sp);
 }
 

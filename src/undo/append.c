@@ -232,7 +232,7 @@ UndoTakeExtent(UndoKind kind, bool limited)
 	 * A worker that leaves sets worker_pid to 0 and only then looks for
 	 * extents a last time; what made the extent ours was a full barrier.
 	 */
-	if (sp->worker_pid == 0)
+	if (!UndoSpaceHasWorker(sp))
 		UndoWorkerWakeup();
 }
 

@@ -472,6 +472,7 @@ ExtentScan(DiscardState *ds, uint32 n)
 	uint32		state;
 	uint16		fill;
 
+	UndoWorkerCheckClaim(ds->space);
 	ds->past_horizon = ExtentPastHorizon(ds, ext);
 
 	/*
@@ -724,8 +725,10 @@ DiscardExtents(DiscardState *ds)
 	TransactionId newest = InvalidTransactionId;
 	uint32		lowest = PG_UINT32_MAX;
 	uint32		highest = 0;
-	uint32		nextents = UndoSpaceExtents(sp);
+	uint32		nextents;
 
+	UndoWorkerCheckClaim(sp);
+	nextents = UndoSpaceExtents(sp);
 	for (uint32 n = 0; n < nextents; n++)
 	{
 		UndoExtent *ext = UndoExtentAt(sp, n);
@@ -793,6 +796,7 @@ DiscardAttach(UndoKind kind, Oid *undo_relid)
 {
 	UndoSpace  *sp = NULL;
 	Relation	undorel;
+	bool		claimed;
 
 	*undo_relid = InvalidOid;
 	undorel = UndoRelGet(kind, true);
@@ -804,8 +808,10 @@ DiscardAttach(UndoKind kind, Oid *undo_relid)
 		if (undorel != NULL)
 		{
 			sp = UndoSpaceLock(kind, LW_SHARED);
-			sp->worker_pid = MyProcPid;
+			claimed = UndoWorkerClaim(sp);
 			UndoSpaceUnlock(sp);
+			if (!claimed)
+				UndoWorkerCheckClaim(sp);
 			*undo_relid = RelationGetRelid(undorel);
 		}
 	}

@@ -125,6 +125,7 @@ TruncateFile(UndoSpace *sp, Relation undorel, uint32 keep)
 	if (!ConditionalLockRelation(undorel, ShareUpdateExclusiveLock))
 		return;
 
+	UndoWorkerCheckClaim(sp);
 	LWLockAcquire(&sp->extend_lock.lock, LW_EXCLUSIVE);
 	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
 	(void) CountInUse(sp, 0, &end);

@@ -142,6 +142,7 @@ UndoSpaceShmemInit(UndoSpace *sp, int tranche)
 	LWLockInitialize(&sp->lock.lock, tranche);
 	LWLockInitialize(&sp->extend_lock.lock, tranche + 1);
 	sp->in_use = false;
+	pg_atomic_init_u32(&sp->worker_pid, 0);
 	pg_atomic_init_u32(&sp->discarded_xid, InvalidTransactionId);
 	pg_atomic_init_u32(&sp->retreat, PG_UINT32_MAX);
 	pg_atomic_init_u64(&sp->clock, 0);
@@ -249,6 +250,7 @@ uint32
 UndoSpaceCut(UndoSpace *sp, uint32 keep)
 {
 	Assert(keep <= sp->nextents);
+	Assert(LWLockHeldByMeInMode(&sp->lock.lock, LW_EXCLUSIVE));
 	sp->nextents = keep;
 	sp->first_free = Min(sp->first_free, keep);
 	UndoChunksKeep(sp, (keep + UNDO_CHUNK_EXTENTS - 1) / UNDO_CHUNK_EXTENTS);
@@ -397,7 +399,7 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 			LWLockRelease(&undo_shared->directory.lock);
 			return sp;
 		}
-		else if (sp->built && sp->nextents == 0 && sp->worker_pid == 0)
+		else if (sp->built && sp->nextents == 0 && !UndoSpaceHasWorker(sp))
 			idle_slot = idle_slot ? idle_slot : sp;
 	}
 	if (free_slot == NULL)
@@ -407,7 +409,7 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 		UndoSpace  *sp = free_slot;
 
 		LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
-		if (!sp->in_use || (sp->nextents == 0 && sp->worker_pid == 0))
+		if (!sp->in_use || (sp->nextents == 0 && !UndoSpaceHasWorker(sp)))
 		{
 			/* before the locator, for UndoStandbysKnow */
 			pg_atomic_write_u32(&sp->discarded_xid, InvalidTransactionId);
@@ -418,7 +420,6 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 			sp->locator = *locator;
 			sp->nextents = 0;
 			sp->first_free = 0;
-			sp->worker_pid = 0;
 			sp->horizon = InvalidTransactionId;
 			pg_atomic_write_u32(&sp->retreat, PG_UINT32_MAX);
 			pg_atomic_write_u64(&sp->rows_restored, 0);
@@ -479,7 +480,8 @@ UndoSpaceUnlock(UndoSpace *sp)
 
 /*
  * Give up the slots of a database, except those of the storages in keep, and
- * except such that an open transaction still has an extent of.
+ * except such that an open transaction still has an extent of, or another
+ * process as its worker.
  */
 void
 UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep)
@@ -501,6 +503,7 @@ UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep)
 	{
 		UndoSpace  *sp = UndoSpaceAt(i);
 		bool		wanted = false;
+		uint32		worker;
 
 		if (!sp->in_use || LocatorDb(sp->locator) != dboid)
 			continue;
@@ -511,6 +514,9 @@ UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep)
 			continue;
 
 		LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
+		worker = pg_atomic_read_u32(&sp->worker_pid);
+		if (worker != 0 && worker != (uint32) MyProcPid)
+			wanted = true;
 		for (uint32 n = 0; n < sp->nextents && !wanted; n++)
 			if ((pg_atomic_read_u32(&UndoExtentAt(sp, n)->state) &
 				 EXT_STATE_MASK) == EXT_OWNED)
@@ -520,7 +526,7 @@ UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep)
 			UndoSpaceCut(sp, 0);
 			sp->built = false;
 			sp->in_use = false;
-			sp->worker_pid = 0;
+			pg_atomic_write_u32(&sp->worker_pid, 0);
 		}
 		LWLockRelease(&sp->lock.lock);
 	}

@@ -76,7 +76,7 @@ typedef struct UndoSpace
 	uint32		nextents;		/* extents [0, nextents) exist */
 	uint32		nchunks;
 	uint32		first_free;		/* no extent below is EXT_FREE */
-	volatile int worker_pid;	/* who discards here, or 0 */
+	pg_atomic_uint32 worker_pid;	/* who discards here, or 0 (worker.c) */
 	TransactionId horizon;		/* that of the last discard, for the view */
 	pg_atomic_uint32 discarded_xid; /* newest that a discard record has told
 									 * standbys of */
@@ -102,8 +102,11 @@ typedef struct UndoSpace
 typedef struct UndoWorkerSlot
 {
 	Oid			dboid;			/* InvalidOid: slot is free */
+	uint32		ticket;			/* of the worker that was registered last */
 	int			pid;			/* 0: not up yet */
 	bool		stop;			/* asked to leave */
+	uint32		looked;			/* ticket of the worker that has been through
+								 * its database once */
 	Latch	   *latch;			/* when up */
 } UndoWorkerSlot;
 
@@ -111,6 +114,7 @@ typedef struct UndoDetached
 {
 	Oid			dboid;
 	TimestampTz until;			/* no worker before that time */
+	bool		visit;			/* the launcher has to send one then */
 } UndoDetached;
 
 typedef struct UndoShared
@@ -122,6 +126,7 @@ typedef struct UndoShared
 	uint32		pool_chunks;
 	uint32		pool_nfree;
 	Latch	   *volatile launcher_latch;
+	uint32		last_ticket;	/* with workers_lock */
 	volatile bool yield;		/* databases wait for a worker */
 	UndoWorkerSlot workers[UNDO_MAX_WORKERS];
 	UndoDetached detached[UNDO_MAX_DETACHED];
@@ -211,6 +216,16 @@ extern void UndoShrink(UndoSpace *sp, Relation undorel);
 
 /* worker.c */
 extern bool UndoWorkerShouldStop(void);
+extern bool UndoWorkerClaim(UndoSpace *sp);
+extern void UndoWorkerCheckClaim(UndoSpace *sp);
+
+/* somebody has it, or is about to leave */
+static inline bool
+UndoSpaceHasWorker(UndoSpace *sp)
+{
+	return pg_atomic_read_u32(&sp->worker_pid) != 0;
+}
+
 extern PGDLLEXPORT void InplaceUndoLauncherMain(Datum arg);
 extern PGDLLEXPORT void InplaceUndoWorkerMain(Datum arg);
 extern void UndoWorkerReattachDatabase(Oid dboid);

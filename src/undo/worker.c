@@ -18,10 +18,29 @@
  * A database that is being dropped, copied, renamed or moved must not have
  * anybody connected: UndoWorkerDetachDatabase.
  *
- * Shared state: the slots in UndoShared.workers, under workers_lock.  The
- * launcher fills a slot (dboid) and registers the worker, which puts in its
- * pid and, in the end, clears the slot.  A worker that finds its slot not
- * meant for it leaves at once.  No other lock is taken under workers_lock.
+ * One worker in a database
+ *	  Much of what a worker does rests on its being alone (space.c).  Whose a
+ *	  database is stands in a slot of UndoShared.workers, under workers_lock.
+ *	  The launcher fills a free slot, with the database and a ticket that was
+ *	  never given before, if no slot has that database; it registers a worker
+ *	  with that ticket.  A worker takes the slot (pid) if it has its ticket and
+ *	  nobody has taken it, and else leaves without touching it.  A slot becomes
+ *	  free
+ *		- by the worker that has taken it, as it ends,
+ *		- by the launcher that has registered the worker, if the postmaster says
+ *		  that the worker is gone, and the slot still has its ticket,
+ *		- by the next launcher, if nobody has taken it yet.  Whoever comes with that
+ *		  ticket leaves.
+ *	  So a database is in one slot, and a slot is one process's.
+ *	  A worker that has a slot claims the spaces of its database (worker_pid), by
+ *	  compare and exchange.  Before it changes anything by plain stores it
+ *	  checks that it has slot and space (UndoWorkerCheckClaim).
+ *
+ * The visit after the start counts when a worker has been through its database
+ * (UndoWorkerSlot.looked), not when it is registered.  After one that has not come
+ * so far, and was not asked to leave, the launcher waits, twice as long each time.
+ *
+ * No other lock is taken under workers_lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,6 +59,7 @@
 #include "undo/space.h"
 #include "utils/backend_status.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "vacuum/freeze_stats.h"
@@ -50,6 +70,8 @@
 #define TURN_MS				2000
 /* time between two workers of the same database */
 #define RESTART_MS			1000
+/* ... and at most, if they fail */
+#define RESTART_MAX_MS		60000
 /* how long a detached database is left alone */
 #define DETACH_MS			10000
 /* the timeline of adaptive freezing wants to know where WAL is this often */
@@ -64,15 +86,28 @@ typedef struct DatabaseEntry
 	Oid			dboid;
 	bool		visit;			/* has not been looked at since the start */
 	bool		wanted;			/* has extents in use */
+	bool		listed;			/* is in pg_database */
+	int			failed;			/* workers in a row that did not look at it */
 	TimestampTz last_start;
 } DatabaseEntry;
 
-static BackgroundWorkerHandle *handles[UNDO_MAX_WORKERS];
+/* a worker that this launcher has registered, in the slot of that number */
+typedef struct Registered
+{
+	BackgroundWorkerHandle *handle; /* or NULL */
+	Oid			dboid;
+	uint32		ticket;
+} Registered;
+
+static Registered registered[UNDO_MAX_WORKERS];
 static DatabaseEntry *databases = NULL;
 static int	ndatabases = 0;
 static int	max_databases = 0;
+static bool databases_changed = false;
 
-static int	my_slot = -1;		/* of a worker */
+/* of a worker */
+static int	my_slot = -1;
+static uint32 my_ticket = 0;
 
 /* ---------------- called from elsewhere ---------------- */
 
@@ -123,6 +158,7 @@ NoteDetached(Oid dboid, TimestampTz until)
 	}
 	place->dboid = dboid;
 	place->until = until;
+	place->visit = true;
 }
 
 /*
@@ -241,12 +277,21 @@ LauncherDatabase(Oid dboid)
 	databases[ndatabases].dboid = dboid;
 	databases[ndatabases].visit = false;
 	databases[ndatabases].wanted = false;
+	databases[ndatabases].listed = false;
+	databases[ndatabases].failed = 0;
 	databases[ndatabases].last_start = 0;
 	return &databases[ndatabases++];
 }
 
+static void
+DatabasesChanged(Datum arg, int cacheid, uint32 hashvalue)
+{
+	databases_changed = true;
+}
+
 /*
- * All databases have to be visited once after the start.
+ * All databases have to be visited once after the start, and those that are made
+ * later too: the template may have had undo.
  */
 static void
 LauncherListDatabases(void)
@@ -255,6 +300,10 @@ LauncherListDatabases(void)
 	TableScanDesc scan;
 	HeapTuple	tuple;
 
+	databases_changed = false;
+	for (int i = 0; i < ndatabases; i++)
+		databases[i].listed = false;
+
 	StartTransactionCommand();
 	(void) GetTransactionSnapshot();
 	rel = table_open(DatabaseRelationId, AccessShareLock);
@@ -262,14 +311,60 @@ LauncherListDatabases(void)
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
+		int			known = ndatabases;
+		DatabaseEntry *db = LauncherDatabase(form->oid);
 
+		db->listed = true;
 		/* a connection limit of -2 marks one whose DROP was interrupted */
-		if (form->datallowconn && form->datconnlimit != -2)
-			LauncherDatabase(form->oid)->visit = true;
+		if (ndatabases > known && form->datallowconn &&
+			form->datconnlimit != -2)
+			db->visit = true;
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
 	CommitTransactionCommand();
+
+	for (int i = ndatabases - 1; i >= 0; i--)
+		if (!databases[i].listed)
+			databases[i] = databases[--ndatabases];
+}
+
+/*
+ * Whatever others have changed in the catalogs comes with a transaction.
+ */
+static void
+LauncherNoteChanges(void)
+{
+	StartTransactionCommand();
+	CommitTransactionCommand();
+	if (databases_changed)
+		LauncherListDatabases();
+}
+
+/* with workers_lock held exclusively */
+static void
+SlotClear(UndoWorkerSlot *slot)
+{
+	slot->dboid = InvalidOid;
+	slot->pid = 0;
+	slot->latch = NULL;
+}
+
+/*
+ * Has the worker that had, or has, the slot been through its database?
+ */
+static void
+LauncherNoteLooked(const UndoWorkerSlot *slot, Oid dboid, uint32 ticket, bool ended)
+{
+	DatabaseEntry *db = LauncherDatabase(dboid);
+
+	if (slot->looked == ticket)
+	{
+		db->visit = false;
+		db->failed = 0;
+	}
+	else if (ended && !(slot->ticket == ticket && slot->stop))
+		db->failed++;
 }
 
 /*
@@ -283,26 +378,36 @@ LauncherReap(void)
 
 	for (int i = 0; i < UNDO_MAX_WORKERS; i++)
 	{
+		UndoWorkerSlot *slot = &undo_shared->workers[i];
+		Registered *reg = &registered[i];
 		pid_t		pid;
+		bool		ended = reg->handle != NULL &&
+			GetBackgroundWorkerPid(reg->handle, &pid) == BGWH_STOPPED;
+		UndoWorkerSlot was;
 
-		if (handles[i] != NULL &&
-			GetBackgroundWorkerPid(handles[i], &pid) == BGWH_STOPPED)
+		LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
+		was = *slot;
+		if (ended && slot->ticket == reg->ticket)
+			SlotClear(slot);
+		LWLockRelease(&undo_shared->workers_lock.lock);
+
+		if (ended)
 		{
-			LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
-			undo_shared->workers[i].dboid = InvalidOid;
-			undo_shared->workers[i].pid = 0;
-			undo_shared->workers[i].latch = NULL;
-			LWLockRelease(&undo_shared->workers_lock.lock);
-			pfree(handles[i]);
-			handles[i] = NULL;
+			LauncherNoteLooked(&was, reg->dboid, reg->ticket, true);
+			pfree(reg->handle);
+			reg->handle = NULL;
 		}
+		else if (OidIsValid(was.dboid))
+			LauncherNoteLooked(&was, was.dboid, was.ticket, false);
+
 		/* a slot stays taken until its process is gone */
-		if (handles[i] != NULL || OidIsValid(undo_shared->workers[i].dboid))
+		if (reg->handle != NULL || (!ended && OidIsValid(was.dboid)))
 			running++;
 	}
 	return running;
 }
 
+/* with workers_lock held */
 static bool
 DatabaseHasWorker(Oid dboid)
 {
@@ -310,6 +415,37 @@ DatabaseHasWorker(Oid dboid)
 		if (undo_shared->workers[i].dboid == dboid)
 			return true;
 	return false;
+}
+
+static int
+RestartDelay(const DatabaseEntry *db)
+{
+	return Min(RESTART_MS << Min(db->failed, 10), RESTART_MAX_MS);
+}
+
+/*
+ * Databases whose worker had to leave, and may come again.
+ */
+static void
+LauncherNoteReattached(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (int i = 0; i < UNDO_MAX_DETACHED; i++)
+	{
+		UndoDetached *d = &undo_shared->detached[i];
+		Oid			dboid = InvalidOid;
+
+		LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
+		if (d->visit && d->until <= now)
+		{
+			d->visit = false;
+			dboid = d->dboid;
+		}
+		LWLockRelease(&undo_shared->workers_lock.lock);
+		if (OidIsValid(dboid))
+			LauncherDatabase(dboid)->visit = true;
+	}
 }
 
 /*
@@ -341,12 +477,9 @@ LauncherChoose(bool *waiting)
 		if (!db->visit && !db->wanted)
 			continue;
 		if (DatabaseHasWorker(db->dboid))
-		{
-			db->visit = false;
 			continue;
-		}
 		if (DatabaseIsDetached(db->dboid, now) ||
-			!TimestampDifferenceExceeds(db->last_start, now, RESTART_MS))
+			!TimestampDifferenceExceeds(db->last_start, now, RestartDelay(db)))
 			*waiting = true;
 		else if (best == NULL || db->last_start < best->last_start)
 			best = db;
@@ -369,25 +502,55 @@ DatabaseExists(Oid dboid)
 	return exists;
 }
 
+/*
+ * A slot for the database, with a new ticket; -1 if there is none.
+ */
+static int
+LauncherFillSlot(Oid dboid, uint32 *ticket)
+{
+	int			slotno = -1;
+
+	LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
+	for (int i = 0; i < UNDO_MAX_WORKERS && slotno < 0; i++)
+		if (registered[i].handle == NULL &&
+			!OidIsValid(undo_shared->workers[i].dboid))
+			slotno = i;
+	if (slotno >= 0 && !DatabaseHasWorker(dboid))
+	{
+		UndoWorkerSlot *slot = &undo_shared->workers[slotno];
+
+		/* 0 is nobody's */
+		if (++undo_shared->last_ticket == 0)
+			undo_shared->last_ticket++;
+		*ticket = undo_shared->last_ticket;
+		SlotClear(slot);
+		slot->dboid = dboid;
+		slot->ticket = *ticket;
+		slot->stop = false;
+	}
+	else
+		slotno = -1;
+	LWLockRelease(&undo_shared->workers_lock.lock);
+	return slotno;
+}
+
+/* what a worker is told */
+typedef struct WorkerOrder
+{
+	Oid			dboid;
+	uint32		ticket;
+} WorkerOrder;
+
 static bool
 LauncherStart(DatabaseEntry *db)
 {
 	BackgroundWorker worker;
+	WorkerOrder order;
 	int			i;
 
-	LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
-	for (i = 0; i < UNDO_MAX_WORKERS; i++)
-		if (handles[i] == NULL && !OidIsValid(undo_shared->workers[i].dboid))
-			break;
-	if (i < UNDO_MAX_WORKERS)
-	{
-		undo_shared->workers[i].dboid = db->dboid;
-		undo_shared->workers[i].pid = 0;
-		undo_shared->workers[i].latch = NULL;
-		undo_shared->workers[i].stop = false;
-	}
-	LWLockRelease(&undo_shared->workers_lock.lock);
-	if (i == UNDO_MAX_WORKERS)
+	order.dboid = db->dboid;
+	i = LauncherFillSlot(db->dboid, &order.ticket);
+	if (i < 0)
 		return false;
 
 	memset(&worker, 0, sizeof(worker));
@@ -397,7 +560,7 @@ LauncherStart(DatabaseEntry *db)
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
 	worker.bgw_notify_pid = MyProcPid;
 	worker.bgw_main_arg = Int32GetDatum(i);
-	memcpy(worker.bgw_extra, &db->dboid, sizeof(Oid));
+	memcpy(worker.bgw_extra, &order, sizeof(order));
 	strlcpy(worker.bgw_library_name, "inplace", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "InplaceUndoWorkerMain",
 			sizeof(worker.bgw_function_name));
@@ -405,16 +568,17 @@ LauncherStart(DatabaseEntry *db)
 			 "inplace undo worker for database %u", db->dboid);
 	strlcpy(worker.bgw_type, "inplace undo worker", BGW_MAXLEN);
 
-	if (!RegisterDynamicBackgroundWorker(&worker, &handles[i]))
+	registered[i].dboid = order.dboid;
+	registered[i].ticket = order.ticket;
+	if (!RegisterDynamicBackgroundWorker(&worker, &registered[i].handle))
 	{
-		handles[i] = NULL;
+		registered[i].handle = NULL;
 		LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
-		undo_shared->workers[i].dboid = InvalidOid;
+		SlotClear(&undo_shared->workers[i]);
 		LWLockRelease(&undo_shared->workers_lock.lock);
 		return false;
 	}
 	db->last_start = GetCurrentTimestamp();
-	db->visit = false;
 	return true;
 }
 
@@ -439,6 +603,8 @@ LauncherReportNoSlots(void)
 static bool
 LauncherWork(void)
 {
+	LauncherNoteChanges();
+	LauncherNoteReattached();
 	for (;;)
 	{
 		bool		waiting;
@@ -470,7 +636,8 @@ LauncherWork(void)
 }
 
 /*
- * A launcher before us may have filled slots for workers that never came up.
+ * A launcher before us may have filled slots for workers that never came up, or
+ * will do so later: those have lost their ticket.  Others are at work.
  */
 static bool
 LauncherInherit(void)
@@ -480,10 +647,15 @@ LauncherInherit(void)
 	LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
 	for (int i = 0; i < UNDO_MAX_WORKERS; i++)
 	{
-		if (undo_shared->workers[i].pid == 0)
-			undo_shared->workers[i].dboid = InvalidOid;
-		else
+		UndoWorkerSlot *slot = &undo_shared->workers[i];
+
+		if (slot->pid != 0)
 			orphans = true;
+		else if (OidIsValid(slot->dboid))
+		{
+			SlotClear(slot);
+			slot->ticket = 0;
+		}
 	}
 	LWLockRelease(&undo_shared->workers_lock.lock);
 	return orphans;
@@ -500,6 +672,7 @@ InplaceUndoLauncherMain(Datum arg)
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
 	orphans = LauncherInherit();
+	CacheRegisterSyscacheCallback(DATABASEOID, DatabasesChanged, (Datum) 0);
 	LauncherListDatabases();
 	before_shmem_exit(LauncherAtExit, (Datum) 0);
 	undo_shared->launcher_latch = MyLatch;
@@ -522,7 +695,7 @@ InplaceUndoLauncherMain(Datum arg)
 			/* nobody tells us when one of those ends */
 			orphans = false;
 			for (int i = 0; i < UNDO_MAX_WORKERS; i++)
-				if (handles[i] == NULL &&
+				if (registered[i].handle == NULL &&
 					OidIsValid(undo_shared->workers[i].dboid))
 					orphans = true;
 			again |= orphans;
@@ -542,21 +715,23 @@ InplaceUndoLauncherMain(Datum arg)
 static void
 WorkerAtExit(int code, Datum arg)
 {
+	UndoWorkerSlot *slot = &undo_shared->workers[my_slot];
+
 	for (int i = 0; i < undo_shared->nspaces; i++)
 	{
 		UndoSpace  *sp = UndoSpaceAt(i);
+		uint32		pid = (uint32) MyProcPid;
 
-		if (sp->worker_pid != MyProcPid)
+		if (pg_atomic_read_u32(&sp->worker_pid) != pid)
 			continue;
 		/* nobody would keep it from becoming older than xids can compare */
 		pg_atomic_write_u32(&sp->discarded_xid, InvalidTransactionId);
-		sp->worker_pid = 0;
+		(void) pg_atomic_compare_exchange_u32(&sp->worker_pid, &pid, 0);
 	}
 
 	LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
-	undo_shared->workers[my_slot].dboid = InvalidOid;
-	undo_shared->workers[my_slot].pid = 0;
-	undo_shared->workers[my_slot].latch = NULL;
+	if (slot->ticket == my_ticket && slot->pid == MyProcPid)
+		SlotClear(slot);
 	LWLockRelease(&undo_shared->workers_lock.lock);
 
 	/*
@@ -570,22 +745,67 @@ WorkerAtExit(int code, Datum arg)
  * Move into the slot that the launcher has prepared; false if it is not ours.
  */
 static bool
-WorkerTakeSlot(int slotno, Oid dboid)
+WorkerTakeSlot(int slotno, const WorkerOrder *order)
 {
 	UndoWorkerSlot *slot = &undo_shared->workers[slotno];
 	bool		ok;
 
 	LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
-	ok = slot->dboid == dboid && slot->pid == 0;
+	ok = slot->dboid == order->dboid && slot->ticket == order->ticket &&
+		slot->pid == 0;
 	if (ok)
 	{
 		slot->pid = MyProcPid;
 		slot->latch = MyLatch;
-		if (DatabaseIsDetached(dboid, GetCurrentTimestamp()))
+		if (DatabaseIsDetached(order->dboid, GetCurrentTimestamp()))
 			slot->stop = true;
+		my_slot = slotno;
+		my_ticket = order->ticket;
 	}
 	LWLockRelease(&undo_shared->workers_lock.lock);
 	return ok;
+}
+
+/*
+ * Become the one that gives back what is in the space, which is locked; false if
+ * somebody else is.
+ */
+bool
+UndoWorkerClaim(UndoSpace *sp)
+{
+	uint32		pid = 0;
+
+	return pg_atomic_compare_exchange_u32(&sp->worker_pid, &pid,
+										  (uint32) MyProcPid) ||
+		pid == (uint32) MyProcPid;
+}
+
+/*
+ * Before anything that rests on being alone with the space.  The slot is read
+ * without a lock: it is ours for as long as it has our pid.
+ */
+void
+UndoWorkerCheckClaim(UndoSpace *sp)
+{
+	int			slot_pid = my_slot < 0 ? 0 :
+		((volatile UndoWorkerSlot *) &undo_shared->workers[my_slot])->pid;
+	uint32		space_pid = pg_atomic_read_u32(&sp->worker_pid);
+
+	if (likely(slot_pid == MyProcPid && space_pid == (uint32) MyProcPid))
+		return;
+	ereport(FATAL,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("undo of database %u is not this process's to give back",
+					MyDatabaseId),
+			 errdetail("Process %d has the database, process %u its undo.",
+					   slot_pid, space_pid)));
+}
+
+/* we have been through the database */
+static void
+WorkerHasLooked(void)
+{
+	((volatile UndoWorkerSlot *) &undo_shared->workers[my_slot])->looked = my_ticket;
 }
 
 bool
@@ -656,7 +876,11 @@ WorkerLoop(void)
 		pgstat_report_activity(STATE_RUNNING, "giving back undo of inplace tables");
 		FreezeTimelineTick();
 		if (!UndoDiscardTick(&in_use, &more))
+		{
+			WorkerHasLooked();
 			return;
+		}
+		WorkerHasLooked();
 		pgstat_report_stat(false);
 
 		now = GetCurrentTimestamp();
@@ -678,22 +902,20 @@ WorkerLoop(void)
 void
 InplaceUndoWorkerMain(Datum arg)
 {
-	int			slotno = DatumGetInt32(arg);
-	Oid			dboid;
+	WorkerOrder order;
 
-	memcpy(&dboid, MyBgworkerEntry->bgw_extra, sizeof(Oid));
+	memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 
-	if (!WorkerTakeSlot(slotno, dboid))
+	if (!WorkerTakeSlot(DatumGetInt32(arg), &order))
 		proc_exit(0);
-	my_slot = slotno;
 	before_shmem_exit(WorkerAtExit, (Datum) 0);
 	BackgroundWorkerUnblockSignals();
 	if (UndoWorkerShouldStop())
 		proc_exit(0);
 
-	WorkerSetup(dboid);
+	WorkerSetup(order.dboid);
 	WorkerLoop();
 	proc_exit(0);
 }
