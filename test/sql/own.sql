@@ -1,5 +1,36 @@
 -- Nothing is found by its name and trusted.
 SELECT current_database() AS here \gset
+-- who may call what; none runs as somebody else, none is said not to tell what it sees
+SELECT p.oid::regprocedure AS function,
+	has_function_privilege('public', p.oid, 'EXECUTE') AS all, has_function_privilege('pg_stat_scan_tables', p.oid, 'EXECUTE') AS scan_tables
+FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'inplace')
+	AND (p.prosecdef OR p.proleakproof OR p.pronargs > 0 OR p.proname = 'mirror_opclasses') AND p.prorettype NOT IN ('table_am_handler'::regtype, 'index_am_handler'::regtype)
+ORDER BY p.proname COLLATE "C";
+SELECT count(*) FILTER (WHERE prosecdef) AS definer, count(*) FILTER (WHERE proleakproof) AS leakproof
+FROM pg_proc WHERE pronamespace = 'inplace'::regnamespace;
+-- what reads pages of any table is not for everybody, what changes one is for its owner
+CREATE ROLE regress_own_nobody;
+CREATE TABLE own_t (a int PRIMARY KEY, b int) USING inplace;
+CREATE INDEX own_b ON own_t (b);
+SET ROLE regress_own_nobody;
+\set VERBOSITY terse
+SELECT * FROM inplace.page_items('own_t', 0);
+SELECT * FROM inplace.versions('own_t', '(0,1)');
+SELECT * FROM inplace.check('own_t');
+SELECT * FROM inplace.visibility_summary('own_t');
+SELECT * FROM inplace.row_locks('own_t');
+SELECT inplace.convert('own_t', 'heap');
+SELECT inplace.lock_convertible('own_t');
+SELECT inplace.set_index_method('own_b', 'btree');
+SELECT inplace.set_freeze_options('own_t', true);
+SELECT inplace.mirror_opclasses();
+SELECT * FROM inplace.undo_holders;
+SELECT * FROM inplace.undo_log;
+\set VERBOSITY default
+RESET ROLE;
+DROP TABLE own_t;
+DROP ROLE regress_own_nobody;
 CREATE ROLE regress_own_dbo;
 CREATE DATABASE regress_own OWNER regress_own_dbo TEMPLATE template0;
 \c regress_own
