@@ -20,17 +20,18 @@
  *		member of the extension; which of the two its persistence says.
  *	 4. The schema is that of the handler.
  *
- * Invalidation.  The answer is kept by each backend until pg_am changes,
- * as it does when the extension is created or dropped.  "Absent" is kept if
- * there is no access method called "inplace", and that alone.  If there is one that is
- * not (yet) a member of the extension, as while pg_upgrade restores a database, the next
- * call looks again.
+ * Invalidation.  The answer is kept by each backend until pg_am changes, as it
+ * does when the extension is created or dropped.  "Absent" is kept if there is no
+ * access method called "inplace", and for no other reason.  If there is one that
+ * is not (yet) a member of the extension, as while pg_upgrade restores a
+ * database, the next call looks again.
  *
- * Without a transaction, with a page locked, and while WAL is decoded, catalogs cannot be
- * looked at.  Then the answer is the one of before.  Nor is an invalidation taken in by being
- * sent.  That does no harm to queries: each that uses a table or index of ours has locked
- * it before it is planned or started, and has thereby taken in all that was sent before.
- * Statements that lock nothing first ask InplaceInstalledNow().
+ * Catalogs cannot be looked at without a transaction, with a page locked, and
+ * while WAL is decoded.  Then the answer is the one of before.  Nor does a backend
+ * know of an invalidation before it takes it in.  Neither harms a query: it has
+ * locked the tables and indexes that it uses before it is planned or started,
+ * and has taken in with that all that was sent before.  What locks nothing
+ * first asks InplaceInstalledNow().
  *
  *-------------------------------------------------------------------------
  */

@@ -5,17 +5,17 @@
  *
  * The slot of an updated row carries a version tag in its TID (tuple.h) where
  * AFTER ROW triggers will ask for the version.  The executor queues the triggers'
- * events, with that TID, and after that evaluates RETURNING and the check options of
- * views, with the same slot.  There people would see the tag.
+ * events with that TID.  After that it evaluates RETURNING and the check options
+ * of views, with the same slot.  There people would see the tag.
  *
- * So when a slot gets a tag, what is evaluated after the events gets another step in front,
- * which takes the tag off the slot's TID.  An expression is evaluated by the function that its state names;
- * so a state with a function of ours takes the place of the one that the executor has
- * made, and calls that.
+ * So what is evaluated after the events begins with another step, which takes the
+ * tag off the slot's TID.  The state of an expression names the function that
+ * evaluates it.  A state that names one of ours takes the place of the state that
+ * the executor has made, and calls that one.
  *
- * Nothing of this is in plans, views, or EXPLAIN; no function is looked up or called that anybody could
- * have made or revoked.  A query has it as soon as it has updated a row
- * with a tag, and not before.
+ * Nothing of this is in plans, views, or EXPLAIN, and no function is looked up
+ * that somebody could have made, or revoked.  A query has the step as soon as it
+ * has updated a row with a tag, and not before.
  *
  *-------------------------------------------------------------------------
  */
