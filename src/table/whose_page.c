@@ -266,6 +266,27 @@ check_vacuum(VacuumStmt *stmt)
 }
 
 /*
+ * An ALTER TABLE that looks at rows, or may?  (That autovacuum is to leave the table
+ * alone can be said of any.)
+ */
+static bool
+may_read_rows(AlterTableStmt *stmt)
+{
+	ListCell   *lc;
+
+	if (stmt->objtype != OBJECT_TABLE && stmt->objtype != OBJECT_MATVIEW)
+		return false;
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableType type = lfirst_node(AlterTableCmd, lc)->subtype;
+
+		if (type != AT_SetRelOptions && type != AT_ResetRelOptions)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Before a utility statement that reads or writes tables.  What the planner
  * sees of a statement is left to the planner.
  */
@@ -293,8 +314,7 @@ inplace_check_tables_of(Node *stmt)
 			check_named(((CopyStmt *) stmt)->relation, true);
 			break;
 		case T_AlterTableStmt:
-			if (((AlterTableStmt *) stmt)->objtype == OBJECT_TABLE ||
-				((AlterTableStmt *) stmt)->objtype == OBJECT_MATVIEW)
+			if (may_read_rows((AlterTableStmt *) stmt))
 				check_named(((AlterTableStmt *) stmt)->relation, true);
 			break;
 		default:

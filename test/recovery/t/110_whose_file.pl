@@ -112,6 +112,7 @@ foreach ([ 'file numbers', $swap_files ], [ 'methods', $swap_methods ])
 {
 	my ($what, $sql) = @$_;
 	change_catalog($sql);
+	is(one($node, 'ALTER TABLE h SET (autovacuum_enabled = off); ALTER TABLE i SET (autovacuum_enabled = off); SELECT 1'), '1', "$what swapped: autovacuum can be told to leave them alone");
 	$session->query('EXECUTE h');
 	like($session->{stderr}, qr/page in block \d+ of relation "h" is /, "$what swapped: a prepared statement on h");
 	$session->{stderr} = '';
