@@ -246,6 +246,16 @@ InplaceBtreeAm(void)
 	return InplaceInstalledHere() ? own.btree_am : InvalidOid;
 }
 
+/*
+ * pg_repack, if it is installed.  An extension may be known by its name: only
+ * by a control file on the server can one of that name be made.
+ */
+Oid
+InplacePgRepack(void)
+{
+	return get_extension_oid("pg_repack", true);
+}
+
 /* is it a member of the extension? */
 bool
 InplaceOwns(Oid classid, Oid objectid)

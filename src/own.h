@@ -40,6 +40,9 @@ extern Oid	InplaceTableAm(void);
 extern Oid	InplaceUndoAm(void);
 extern Oid	InplaceBtreeAm(void);
 
+/* ... likewise, of another extension */
+extern Oid	InplacePgRepack(void);
+
 extern Oid	InplaceUndoRelation(char relpersistence);
 extern bool InplaceIsUndoRelation(Oid relid);
 extern bool InplaceOwns(Oid classid, Oid objectid);

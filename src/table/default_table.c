@@ -44,6 +44,7 @@
 #include "index/ddl.h"
 #include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
+#include "own.h"
 #include "storage/bufmgr.h"
 #include "table/default_table.h"
 #include "table/table.h"
@@ -59,12 +60,6 @@ static bool statement_makes_table = false;
 
 /* the table that we have made heap's last, and may yet be a child */
 static Oid	made_heap = InvalidOid;
-
-static Oid
-inplace_am(void)
-{
-	return get_table_am_oid("inplace", true);
-}
 
 static bool
 default_is_inplace(Oid am)
@@ -97,7 +92,7 @@ oid_in_name(const char *name, const char *prefix)
 static bool
 is_schema_of_repack(const char *schema)
 {
-	Oid			extension = get_extension_oid("pg_repack", true);
+	Oid			extension = InplacePgRepack();
 	Oid			nspoid;
 
 	if (!OidIsValid(extension) || schema == NULL)
@@ -135,7 +130,7 @@ inplace_is_index_of_repack(const IndexStmt *stmt)
 
 	if (stmt->idxname == NULL || stmt->relation == NULL ||
 		!OidIsValid(indexid = oid_in_name(stmt->idxname, "index_")) ||
-		!OidIsValid(get_extension_oid("pg_repack", true)))
+		!OidIsValid(InplacePgRepack()))
 		return false;
 	return is_schema_of_repack(stmt->relation->schemaname) ||
 		get_rel_relkind(indexid) == RELKIND_INDEX;
@@ -165,7 +160,7 @@ follows_parent(const CreateStmt *stmt)
 static const char *
 method_for(const RangeVar *rv)
 {
-	Oid			am = inplace_am();
+	Oid			am = InplaceTableAm();
 	const char *repack;
 
 	if (!OidIsValid(am))
@@ -304,7 +299,7 @@ table_made(Oid relid)
 static void
 child_made(Oid relid, Oid parent)
 {
-	Oid			am = inplace_am();
+	Oid			am = InplaceTableAm();
 	Relation	rel;
 	bool		empty;
 
@@ -325,6 +320,8 @@ follow(ObjectAccessType access, Oid classId, Oid objectId, int subId, void *arg)
 {
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
+	if (!InplaceInstalledHere())
+		return;
 	if (access == OAT_POST_CREATE && classId == RelationRelationId && subId == 0)
 	{
 		/* rewrites make tables that have the method of the one rewritten */

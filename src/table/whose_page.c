@@ -177,9 +177,7 @@ inplace_check_whose_file(Relation rel)
 
 	if (!is_to_be_looked_at(rel, &key))
 		return;
-	/* (where the extension is not installed there is nothing to be found) */
-	if (InplaceInstalledHere())
-		check_first_page(rel);
+	check_first_page(rel);
 	if (seen_files == NULL || hash_get_num_entries(seen_files) >= MAX_SEEN_FILES)
 		make_seen_files();
 	(void) hash_search(seen_files, &key, HASH_ENTER, NULL);
@@ -330,7 +328,7 @@ look_before_planning(PlannerInfo *root, Oid relid, bool inhparent,
 
 	if (prev_get_relation_info_hook)
 		prev_get_relation_info_hook(root, relid, inhparent, info);
-	if (relid < FirstNormalObjectId)
+	if (relid < FirstNormalObjectId || !InplaceInstalledHere())
 		return;
 	/* the planner has it locked */
 	rel = RelationIdGetRelation(relid);
@@ -349,6 +347,8 @@ look_before_writing(QueryDesc *queryDesc, int eflags)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
+	if (!InplaceInstalledHere())
+		return;
 
 	/* an INSERT's table is not asked about in planning */
 	foreach(lc, queryDesc->estate->es_opened_result_relations)
