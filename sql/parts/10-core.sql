@@ -2,10 +2,28 @@
 \echo Use "CREATE EXTENSION inplace" to load this file. \quit
 
 -- No table works without the preload, so say that first, and once.
--- (The schema is made here, and so a member of the extension: pg_dump leaves it to
--- that, and one that somebody has made before, with who knows what in it, is not
--- taken over.)
-CREATE SCHEMA inplace;
+-- (The schema is a member of the extension, so pg_dump leaves it to that.  One that
+-- somebody has made before is taken over only if it is empty, and nobody but whoever
+-- creates the extension can put anything there.)
+DO $$
+DECLARE
+	there oid := (SELECT oid FROM pg_namespace WHERE nspname = 'inplace');
+BEGIN
+	IF there IS NULL THEN
+		CREATE SCHEMA inplace;
+	ELSIF EXISTS (SELECT FROM pg_namespace WHERE oid = there AND nspacl IS NULL
+			AND nspowner = (SELECT oid FROM pg_authid WHERE rolname = current_user))
+		AND NOT EXISTS (SELECT FROM pg_depend
+			WHERE refclassid = 'pg_namespace'::regclass AND refobjid = there)
+		AND NOT EXISTS (SELECT FROM pg_default_acl WHERE defaclnamespace = there) THEN
+		ALTER EXTENSION inplace ADD SCHEMA inplace;
+	ELSE
+		RAISE duplicate_schema USING MESSAGE = 'schema "inplace" already exists',
+			DETAIL = 'It is not empty, or others than ' || quote_ident(current_user) || ' may create objects in it.',
+			HINT = 'Drop or rename the schema, then create the extension.';
+	END IF;
+END
+$$;
 
 CREATE FUNCTION inplace.require_preload() RETURNS void
 LANGUAGE C VOLATILE PARALLEL SAFE
