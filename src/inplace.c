@@ -158,6 +158,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	int			save_depth = inplace_executor_depth;
 	EState	   *save_estate = inplace_executor_estate;
+	bool		outer = NoLockEnterQuery();
 	bool		closed;
 
 	if (!InplaceInstalledHere())
@@ -181,6 +182,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	PG_FINALLY();
 	{
 		UndoHoldAfterRun(closed);
+		NoLockLeaveQuery(outer);
 		inplace_executor_depth = save_depth;
 		inplace_executor_estate = save_estate;
 	}
@@ -224,6 +226,7 @@ InplaceExecutorFinish(QueryDesc *queryDesc)
 static void
 InplaceXactCallback(XactEvent event, void *arg)
 {
+	NoLockLeaveQuery(false);
 	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
 	{
 		inplace_executor_depth = 0;
@@ -673,6 +676,7 @@ InplaceProcessUtility(PlannedStmt *pstmt, const char *queryString,
 		RunForeignUtility(&u);
 		return;
 	}
+	NoLockInUserCode();
 	RefuseRename(pstmt->utilityStmt);
 	if (!UndoHoldBeforeUtility(pstmt->utilityStmt))
 	{
@@ -820,6 +824,7 @@ _PG_init(void)
 	InplaceRmgrRegister();
 	UndoWorkerRegister();
 	RegisterXactCallback(InplaceXactCallback, NULL);
+	InplaceGuardClient();
 	UndoRegisterCallbacks();
 	inplace_register_row_page_callbacks();
 	UndoHoldInit();

@@ -31,6 +31,7 @@
 #include "utils/snapmgr.h"
 
 #include "compat.h"
+#include "no_lock.h"
 
 #define INPLACE_FORMAT_VERSION	3
 

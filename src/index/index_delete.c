@@ -731,7 +731,9 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 				break;
 		}
 
-		CHECK_FOR_INTERRUPTS();
+		/* the index page is locked */
+		if (unlikely(InterruptPending))
+			InplaceEndIfAsked();
 		read_ahead(rel, delstate, groups, ngroups, &ra, g);
 		if (group->left_alone)
 			continue;

@@ -244,6 +244,7 @@ refuse_drop(ObjectAccessType access, Oid classId, Oid objectId, int subId,
 static void
 late_open_executor_start(QueryDesc *queryDesc, int eflags)
 {
+	NoLockInUserCode();
 	if (prev_ExecutorStart_hook)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else

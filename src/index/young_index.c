@@ -132,6 +132,7 @@ leave_out_young_indexes(PlannerInfo *root, Oid relid, bool inhparent,
 {
 	ListCell   *lc;
 
+	NoLockInUserCode();
 	if (prev_get_relation_info_hook)
 		prev_get_relation_info_hook(root, relid, inhparent, rel);
 	if (!InplaceInstalledHere() || inhparent)
@@ -163,6 +164,7 @@ note_open_query(QueryDesc *queryDesc, int eflags)
 {
 	OpenQuery  *query;
 
+	NoLockInUserCode();
 	if (prev_ExecutorStart_hook)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else

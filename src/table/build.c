@@ -182,24 +182,44 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 	}
 }
 
+/*
+ * What people are warned of, once for each row, when the page is unlocked.
+ */
+typedef struct Warnings
+{
+	int			n;
+	const char *what[InplaceMaxTuplesPerPage];
+} Warnings;
+
+static inline void
+note_concurrent(BuildState *bs, Warnings *warnings, const char *what)
+{
+	/* system catalogs let go of their locks early */
+	if (!bs->is_catalog && warnings->n < InplaceMaxTuplesPerPage)
+		warnings->what[warnings->n++] = what;
+}
+
+/*
+ * Unlock the page, and say what is to be said.
+ */
+static void
+leave_page(BuildState *bs, Buffer buffer, Warnings *warnings)
+{
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	for (int i = 0; i < warnings->n; i++)
+		elog(WARNING, "concurrent %s in progress within table \"%s\"",
+			 warnings->what[i], RelationGetRelationName(bs->table));
+	warnings->n = 0;
+}
+
 static void
 wait_for(BuildState *bs, Buffer buffer, OffsetNumber off, TransactionId xid)
 {
 	ItemPointerData tid;
 
 	TidSet(&tid, BufferGetBlockNumber(buffer), off);
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	XactLockTableWait(xid, bs->table, &tid, XLTW_InsertIndexUnique);
 	CHECK_FOR_INTERRUPTS();
-}
-
-static void
-warn_concurrent(BuildState *bs, const char *what)
-{
-	/* system catalogs let go of their locks early */
-	if (!bs->is_catalog)
-		elog(WARNING, "concurrent %s in progress within table \"%s\"",
-			 what, RelationGetRelationName(bs->table));
 }
 
 /*
@@ -216,6 +236,7 @@ classify_page(BuildState *bs, InplaceScanDesc scan)
 	double		live;
 	Page		page;
 	int			n;
+	Warnings	warnings = {0};
 
 restart:
 	live = 0;
@@ -259,7 +280,7 @@ restart:
 				continue;
 
 			case ROW_ABORTED_CHANGE:
-				LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+				leave_page(bs, buffer, &warnings);
 				inplace_restore_page(bs->table, buffer, true);
 				goto restart;
 
@@ -278,11 +299,12 @@ restart:
 					live++;
 				else
 				{
-					warn_concurrent(bs, "insert");
+					note_concurrent(bs, &warnings, "insert");
 
 					/* it might yet roll back, and be no duplicate */
 					if (bs->unique)
 					{
+						leave_page(bs, buffer, &warnings);
 						wait_for(bs, buffer, off, xid);
 						goto restart;
 					}
@@ -293,7 +315,7 @@ restart:
 				ours = TransactionIdIsCurrentTransactionId(xid);
 				if (!ours && !bs->anyvisible)
 				{
-					warn_concurrent(bs, "update");
+					note_concurrent(bs, &warnings, "update");
 
 					/*
 					 * Which version's keys belong into the index is not known
@@ -301,6 +323,7 @@ restart:
 					 */
 					if (!bs->all_versions)
 					{
+						leave_page(bs, buffer, &warnings);
 						wait_for(bs, buffer, off, xid);
 						goto restart;
 					}
@@ -312,11 +335,12 @@ restart:
 				ours = TransactionIdIsCurrentTransactionId(xid);
 				if (!ours && !bs->anyvisible)
 				{
-					warn_concurrent(bs, "delete");
+					note_concurrent(bs, &warnings, "delete");
 
 					/* if it rolls back the row has to be checked after all */
 					if (bs->unique)
 					{
+						leave_page(bs, buffer, &warnings);
 						wait_for(bs, buffer, off, xid);
 						goto restart;
 					}
@@ -334,7 +358,7 @@ restart:
 	}
 
 	inplace_scan_copy_page(scan, page);
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	leave_page(bs, buffer, &warnings);
 	scan->nvis = n;
 	return live;
 }

@@ -99,6 +99,13 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 						 false, payload, payload_len);
 	if (squeezed)
 		((UndoRecordHeader *) undo)->ur_flags |= UR_SQUEEZED;
+	if (!UndoHasRoom(rel, 1, undo_len))
+	{
+		/* nobody else comes to the page */
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		UndoReserve(rel, 1, undo_len);
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	}
 	UndoPrepare(rel, undo_len, newer->t_xid, &ui);
 	HdrSetUndoPtr(newer, ui.ptr);
 

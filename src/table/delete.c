@@ -45,19 +45,25 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 			visibilitymap_pin(rel, blk, vmbuffer);
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 		(void) RowPage(rel, buffer);
-		if (!PageIsAllVisible(page) || visibilitymap_pin_ok(blk, *vmbuffer))
-			break;
-		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	}
+		if (PageIsAllVisible(page) && !visibilitymap_pin_ok(blk, *vmbuffer))
+		{
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			continue;
+		}
 
-	for (;;)
-	{
-		if (off > PageGetMaxOffsetNumber(page) ||
-			!ItemIdIsNormal(PageGetItemId(page, off)))
-			return false;
-		if (inplace_xid_status(rel, PageGetTupleAt(page, off), buffer) != XID_ABORTED)
-			return true;
-		InplaceRestoreRow(rel, buffer, off, true);
+		for (;;)
+		{
+			if (off > PageGetMaxOffsetNumber(page) ||
+				!ItemIdIsNormal(PageGetItemId(page, off)))
+				return false;
+			if (inplace_xid_status(rel, PageGetTupleAt(page, off), buffer) != XID_ABORTED)
+				return true;
+			if (InplaceRestoreNeedsUndo(rel, buffer, off))
+				break;
+			InplaceRestoreRow(rel, buffer, off, true);
+		}
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		UndoReserveRestore(rel);
 	}
 }
 
@@ -268,6 +274,81 @@ delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 	UndoRelease(&ui);
 }
 
+/*
+ * What a delete has found out before the row is changed.
+ */
+typedef struct DeletePreparation
+{
+	Bitmapset  *id_attrs;		/* columns of the replica identity */
+	InplaceTupleHeader gone;	/* a copy of the row, if need be */
+	Size		gone_len;
+	LogicalChange lc;			/* for logical decoding, */
+	bool		logical;		/* if need be */
+	bool		cut;			/* the way to older versions */
+	bool		conflict;		/* ... standbys must be told */
+	bool		bare;			/* without undo */
+} DeletePreparation;
+
+static void
+forget_preparation(DeletePreparation *dp)
+{
+	if (dp->gone)
+		pfree(dp->gone);
+	if (dp->logical)
+		pfree(dp->lc.tuples);
+	dp->gone = NULL;
+	dp->logical = false;
+}
+
+/*
+ * With the row's page locked, and the row ours to delete: is there all that the
+ * delete takes?  If not, the page is unlocked for it, and the row has to be looked at
+ * again: undo is reserved, and for logical decoding values in the TOAST table are
+ * fetched, of a copy of the row.  It counts as long as the row is the same.
+ */
+static bool
+delete_prepared(DeletePreparation *dp, Relation rel, Buffer buffer,
+				ItemPointer tid, RowCheck *rc, CommandId cid)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup = PageGetTupleAt(page, off);
+	Size		undo_len = SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+		UNDO_LOCK_RECORD_SIZE;
+
+	if (dp->gone && (dp->gone_len != ItemIdGetLength(lp) ||
+					 !same_header(dp->gone, tup)))
+		forget_preparation(dp);
+
+	if (!dp->gone &&
+		((tup->t_natts & IP_HASEXTERNAL) || RelationIsLogicallyLogged(rel)))
+	{
+		bool		fetch = (tup->t_natts & IP_HASEXTERNAL) != 0 &&
+			RelationIsLogicallyLogged(rel);
+
+		dp->gone_len = ItemIdGetLength(lp);
+		dp->gone = palloc(dp->gone_len);
+		memcpy(dp->gone, tup, dp->gone_len);
+		if (fetch)
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		dp->logical = inplace_logical_prepare(&dp->lc, rel, NULL, dp->gone, tid,
+											  dp->id_attrs, true);
+		if (fetch)
+			return false;
+	}
+
+	dp->cut = inplace_cut_older(rel, &rc->base, rc->status,
+								!rc->locked && RelationNeedsWAL(rel),
+								&dp->conflict);
+	dp->bare = dp->cut && !rc->locked && cid <= BARE_MAX_CID;
+	if (dp->bare || UndoHasRoom(rel, 1, undo_len))
+		return true;
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	UndoReserve(rel, 1, undo_len);
+	return false;
+}
+
 TM_Result
 inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 					 Snapshot snapshot, Snapshot crosscheck, bool wait,
@@ -284,15 +365,9 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	BlockNumber blk;
 	OffsetNumber off;
 	RowQueue	queue = {0};
-	InplaceTupleHeader tup;
-	InplaceTupleHeader gone = NULL;
 	ItemPointerData read_version;
 	FreezeUnset unset;
-	bool		cut;			/* the way to older versions */
-	bool		conflict;		/* ... standbys must be told */
-	Bitmapset  *id_attrs = NULL;
-	LogicalChange lc;
-	bool		logical = false;
+	DeletePreparation dp = {0};
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -306,7 +381,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	tmfd->traversed = false;
 	xid = GetCurrentTransactionId();
 	if (RelationIsLogicallyLogged(rel))
-		id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
+		dp.id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
 	page = BufferGetPage(buffer);
@@ -329,6 +404,12 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;
 			tmfd->cmax = InvalidCommandId;
 			result = TM_Updated;
+		}
+		if (result == TM_Ok)
+		{
+			if (delete_prepared(&dp, rel, buffer, &target.tid, &rc, cid))
+				break;
+			continue;
 		}
 		if (result != TM_BeingModified || (!wait && !rc.retry))
 			break;
@@ -354,44 +435,29 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
 		inplace_row_wait_done(rel, &queue);
-		bms_free(id_attrs);
+		forget_preparation(&dp);
+		bms_free(dp.id_attrs);
 		return result;
 	}
 
 	TidSetVersion(&read_version, blk, off, rc.base.t_tag);
 	CheckForSerializableConflictIn(rel, &read_version, blk);
 
-	tup = PageGetTupleAt(page, off);
-	if ((tup->t_natts & IP_HASEXTERNAL) || RelationIsLogicallyLogged(rel))
-	{
-		Size		itemlen = ItemIdGetLength(PageGetItemId(page, off));
-
-		gone = palloc(itemlen);
-		memcpy(gone, tup, itemlen);
-		logical = inplace_logical_prepare(&lc, rel, NULL, gone, &target.tid,
-										  id_attrs, true);
-	}
-
-	cut = inplace_cut_older(rel, &rc.base, rc.status,
-							!rc.locked && RelationNeedsWAL(rel), &conflict);
-	if (cut && !rc.locked && cid <= BARE_MAX_CID)
+	if (dp.bare)
 		delete_bare(rel, buffer, vmbuffer, off, xid, cid, &rc.base, changingPart,
-					conflict, logical ? &lc : NULL, &unset);
+					dp.conflict, dp.logical ? &dp.lc : NULL, &unset);
 	else
 		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
-						 cut, conflict, logical ? &lc : NULL, &unset);
+						 dp.cut, dp.conflict, dp.logical ? &dp.lc : NULL, &unset);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
 	FreezeNoteUnset(rel, &unset, false);
 
-	if (gone && (gone->t_natts & IP_HASEXTERNAL))
-		inplace_toast_delete(rel, gone, &target.tid, false);
-	if (gone)
-		pfree(gone);
-	if (logical)
-		pfree(lc.tuples);
-	bms_free(id_attrs);
+	if (dp.gone && (dp.gone->t_natts & IP_HASEXTERNAL))
+		inplace_toast_delete(rel, dp.gone, &target.tid, false);
+	forget_preparation(&dp);
+	bms_free(dp.id_attrs);
 	inplace_return_row_page(buffer, borrowed);
 	inplace_row_wait_done(rel, &queue);
 	pgstat_count_heap_delete(rel);

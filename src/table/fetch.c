@@ -80,30 +80,48 @@ inplace_settle_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 	return -1;
 }
 
-void
-inplace_restore_page(Relation rel, Buffer buffer, bool must)
+/*
+ * Is there a row whose newest version is aborted, from this one on?
+ */
+static bool
+next_aborted(Relation rel, Buffer buffer, OffsetNumber *off)
 {
-	Page		page;
-	OffsetNumber off;
-	OffsetNumber maxoff;
+	Page		page = RowPage(rel, buffer);
+	OffsetNumber maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
 
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = RowPage(rel, buffer);
-	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
-	for (off = FirstOffsetNumber; off <= maxoff; off++)
+	for (; *off <= maxoff; (*off)++)
 	{
 		bool		all_visible;
 
-		if (!ItemIdIsNormal(PageGetItemId(page, off)))
-			continue;
-		if (inplace_row_state(rel, PageGetTupleAt(page, off), buffer,
+		if (ItemIdIsNormal(PageGetItemId(page, *off)) &&
+			inplace_row_state(rel, PageGetTupleAt(page, *off), buffer,
 							  InvalidTransactionId, NULL,
-							  &all_visible) != ROW_ABORTED_CHANGE)
+							  &all_visible) == ROW_ABORTED_CHANGE)
+			return true;
+	}
+	return false;
+}
+
+void
+inplace_restore_page(Relation rel, Buffer buffer, bool must)
+{
+	OffsetNumber off = FirstOffsetNumber;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	while (next_aborted(rel, buffer, &off))
+	{
+		if (must && InplaceRestoreNeedsUndo(rel, buffer, off))
+		{
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			UndoReserveRestore(rel);
+			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 			continue;
+		}
 		if (!InplaceRestoreRow(rel, buffer, off, must) && must)
 			elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
 				 BufferGetBlockNumber(buffer), off,
 				 RelationGetRelationName(rel));
+		off++;
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 }

@@ -59,6 +59,8 @@ GetInplaceTableAmRoutine(void)
 Datum
 inplace_table_handler(PG_FUNCTION_ARGS)
 {
+	NoLockInUserCode();
+	InplaceGuardClient();
 	UndoRelRenew();
 	PG_RETURN_POINTER(GetInplaceTableAmRoutine());
 }

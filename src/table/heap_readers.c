@@ -56,6 +56,9 @@ is_heap_reader(Oid fn_oid)
 
 	if (fn_oid < FirstNormalObjectId)
 		return false;
+
+	/* the server has just done the same, whatever it has locked */
+	NoLockInUserCode();
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(fn_oid));
 	if (!HeapTupleIsValid(tuple))
 		return false;			/* the caller complains */

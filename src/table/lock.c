@@ -12,6 +12,7 @@
 #include "table/found_row.h"
 #include "table/lock_chain.h"
 #include "table/rowcheck.h"
+#include "undo/undo.h"
 #include "wal/wal.h"
 
 /*
@@ -321,6 +322,44 @@ look_where_it_moves(RowLocking *rl, ItemPointerData moving)
 	return true;
 }
 
+/* did this very (sub)transaction put the row there, new or moved? */
+static bool
+put_here(RowLocking *rl, TransactionId xid)
+{
+	return rl->rc.status == XID_CURRENT &&
+		TransactionIdEquals(rl->rc.base.t_xid, xid) &&
+		(rl->rc.base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0;
+}
+
+/*
+ * Do we have as much already?
+ */
+static bool
+have_lock(RowLocking *rl, TransactionId xid)
+{
+	const RowCheck *rc = &rl->rc;
+
+	if (rc->own_lock && rc->own_mode >= rl->mode)
+		return true;
+	return rc->status == XID_CURRENT &&
+		(rl->mode != LockTupleExclusive || put_here(rl, xid) ||
+		 (rc->base.t_infomask & IP_KEYS_UPDATED));
+}
+
+/*
+ * Is the undo reserved that the lock takes?  If not, the page is unlocked for that.
+ */
+static bool
+undo_reserved(RowLocking *rl, TransactionId xid)
+{
+	if (have_lock(rl, xid) ||
+		!inplace_lock_lacks_undo(rl->rel, &rl->rc))
+		return true;
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	UndoReserve(rl->rel, 1, UNDO_LOCK_RECORD_SIZE);
+	return false;
+}
+
 /*
  * The row is ours to lock, and its page locked.  Returns true if it has to be
  * locked where it moves, too.
@@ -332,26 +371,16 @@ take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot,
 	const RowCheck *rc = &rl->rc;
 	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
 	InplaceTupleHeader tup = current_tuple(rl);
-	bool		enough = rc->own_lock && rc->own_mode >= rl->mode;
 	bool		moves;
 	TransactionId locker;
 	bool		multi;
 	LockTupleMode strongest;
 
-	if (rc->status == XID_CURRENT)
-	{
-		bool		with_row = TransactionIdEquals(rc->base.t_xid, xid) &&
-			(rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0;
-
-		if (rl->mode == LockTupleExclusive && with_row)
-			mark_own_row_exclusive(rl->rel, rl->buffer, rl->vmbuffer, off);
-		if (rl->mode != LockTupleExclusive || with_row ||
-			(rc->base.t_infomask & IP_KEYS_UPDATED))
-			enough = true;
-	}
+	if (rl->mode == LockTupleExclusive && put_here(rl, xid))
+		mark_own_row_exclusive(rl->rel, rl->buffer, rl->vmbuffer, off);
 
 	store_locked(rl->rel, rl->buffer, &rl->target, rc->below_busy, slot, tid);
-	if (enough)
+	if (have_lock(rl, xid))
 		return false;
 
 	moves = rc->below_busy && (tup->t_infomask & IP_MOVED) &&
@@ -440,6 +469,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			go_on_to_newest(&rl, tmfd->ctid);
 			continue;
 		}
+		if (result == TM_Ok && !undo_reserved(&rl, xid))
+			continue;
 		break;
 	}
 

@@ -29,6 +29,7 @@
 
 #include "table/lock_chain.h"
 #include "table/lock_trace.h"
+#include "undo/undo.h"
 #include "wal/wal.h"
 
 /* of a version of the row there */
@@ -269,6 +270,14 @@ inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
 												ItemPointerGetBlockNumber(&tid),
 												off, &rc.lockers);
 				rc.base = rc.lockers.base;
+				if (inplace_lock_lacks_undo(rel, &rc))
+				{
+					UnlockReleaseBuffer(buffer);
+					if (BufferIsValid(vmbuffer))
+						ReleaseBuffer(vmbuffer);
+					UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
+					continue;
+				}
 				if ((tup->t_infomask & IP_MOVED) &&
 					!(tup->t_infomask & IP_KEYS_UPDATED))
 					more = inplace_moved_to(rel, tup, &tid, &next);

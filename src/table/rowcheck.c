@@ -937,6 +937,15 @@ inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 					 payload, sizeof(uint32) + len);
 }
 
+bool
+inplace_lock_lacks_undo(Relation rel, const RowCheck *rc)
+{
+	InplaceTupleHeaderData base = rc->base;
+
+	return !UndoHasRoom(rel, 1, UNDO_LOCK_RECORD_SIZE) &&
+		!inplace_nothing_older(rel, &base, rc->status);
+}
+
 void
 inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 					 OffsetNumber off, const RowCheck *rc, TransactionId xid,

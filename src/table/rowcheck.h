@@ -187,6 +187,12 @@ extern Size inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 	 MAX_OLD_LOCKERS * sizeof(OldLocker))
 
 /*
+ * Would a lock of the row go to undo, and is there no room reserved for it?  Then
+ * the page has to be unlocked first, for UndoReserve.
+ */
+extern bool inplace_lock_lacks_undo(Relation rel, const RowCheck *rc);
+
+/*
  * Record the lockers on the row's header, with WAL; the page is exclusively
  * locked, its visibility map page pinned if it is all-visible.  xid is who
  * came, for rc->replacer.
@@ -209,5 +215,17 @@ extern bool inplace_fetch_target(Relation rel, Buffer buffer,
 								 const RowTarget *target, RowVersion *version);
 
 extern const LOCKMODE inplace_row_lockmode[];
+
+/* headers equal but for hint bits and the padding flag? */
+static inline bool
+same_header(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
+{
+	InplaceTupleHeaderData x = *a;
+	InplaceTupleHeaderData y = *b;
+
+	x.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
+	y.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
+	return memcmp(&x, &y, SizeOfInplaceTupleHeader) == 0;
+}
 
 #endif							/* INPLACE_ROWCHECK_H */

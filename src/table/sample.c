@@ -79,6 +79,40 @@ find_entry(InplaceScanDesc scan, OffsetNumber off)
 	return 0;
 }
 
+/*
+ * For a method that does not want all of a page looked at.  What is asked of the
+ * method, which may be anybody's code, is asked with nothing locked: so the page may have
+ * fewer rows by the time that one is fetched.
+ */
+static OffsetNumber
+last_offset_now(InplaceScanDesc scan)
+{
+	Page		page;
+	OffsetNumber maxoff = 0;
+
+	LockBuffer(scan->pin.buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(scan->base.rs_rd, scan->pin.buffer);
+	if (!PageIsNew(page))
+	{
+		inplace_check_page(scan->base.rs_rd, page, scan->cblock);
+		maxoff = PageGetMaxOffsetNumber(page);
+	}
+	LockBuffer(scan->pin.buffer, BUFFER_LOCK_UNLOCK);
+	return maxoff;
+}
+
+static bool
+fetch_now(InplaceScanDesc scan, OffsetNumber off, TupleTableSlot *slot)
+{
+	bool		found;
+
+	LockBuffer(scan->pin.buffer, BUFFER_LOCK_SHARE);
+	found = inplace_fetch_visible(scan->base.rs_rd, scan->pin.buffer, scan->cblock, off,
+								  scan->base.rs_snapshot, slot);
+	LockBuffer(scan->pin.buffer, BUFFER_LOCK_UNLOCK);
+	return found;
+}
+
 static bool
 inplace_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 						  TupleTableSlot *slot)
@@ -87,19 +121,13 @@ inplace_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 	TsmRoutine *tsm = scanstate->tsmroutine;
 	bool		pagemode = (sscan->rs_flags & SO_ALLOW_PAGEMODE) != 0;
 	bool		found = false;
+	Page		page = (Page) scan->page.data;
 	OffsetNumber maxoff;
-	Page		page;
 
-	if (pagemode)
-		page = scan->page.data;
+	if (!pagemode)
+		maxoff = last_offset_now(scan);
 	else
-	{
-		LockBuffer(scan->pin.buffer, BUFFER_LOCK_SHARE);
-		page = RowPage(sscan->rs_rd, scan->pin.buffer);
-		if (!PageIsNew(page))
-			inplace_check_page(sscan->rs_rd, page, scan->cblock);
-	}
-	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+		maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
 
 	while (!found)
 	{
@@ -116,13 +144,8 @@ inplace_sample_next_tuple(TableScanDesc sscan, SampleScanState *scanstate,
 			found = entry != 0 && inplace_scan_store(scan, entry, slot);
 		}
 		else
-			found = inplace_fetch_visible(sscan->rs_rd, scan->pin.buffer,
-										  scan->cblock, off,
-										  sscan->rs_snapshot, slot);
+			found = fetch_now(scan, off, slot);
 	}
-
-	if (!pagemode)
-		LockBuffer(scan->pin.buffer, BUFFER_LOCK_UNLOCK);
 
 	if (found)
 		pgstat_count_heap_getnext(sscan->rs_rd);

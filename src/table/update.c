@@ -110,6 +110,37 @@ undo_fits(UpdateState *us)
 		UNDO_MAX_RECORD;
 }
 
+/* bytes of undo that the change takes, if that is not less */
+static Size
+undo_size(UpdateState *us)
+{
+	return Min(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+			   delta_size(&us->diff.edits, true) + 2 * UNDO_LOCK_RECORD_SIZE,
+			   UNDO_MAX_RECORD);
+}
+
+/*
+ * Is the undo reserved that the change takes, and links under it?  If not, the page
+ * is unlocked for that.
+ */
+static bool
+undo_reserved(UpdateState *us)
+{
+	bool		links;
+
+	/* the longest there can be */
+	if (likely(UndoHasRoom(us->rel, 2, 0)))
+		return true;
+	links = us->rc.status == XID_COMMITTED &&
+		!inplace_is_first_version(&us->rc.base, us->rc.status) &&
+		UndoLinkIsDue(us->xid, NextTag(us->rc.base.t_tag));
+	if (UndoHasRoom(us->rel, links ? 2 : 1, links ? 0 : undo_size(us)))
+		return true;
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	UndoReserve(us->rel, links ? 2 : 1, links ? 0 : undo_size(us));
+	return false;
+}
+
 /*
  * Room on the page?  Prunes if there is not.
  */
@@ -197,21 +228,23 @@ copy_current(UpdateState *us)
 }
 
 /*
- * What logical decoding needs of the update.
+ * What logical decoding needs of the update.  Values in the TOAST table are fetched
+ * for it, so if the old row has any the page is unlocked (and old a copy).
  */
 static void
-prepare_logical(UpdateState *us)
+prepare_logical(UpdateState *us, InplaceTupleHeader old)
 {
-	InplaceTupleHeader old;
-
-	us->logical = false;
-	if (!RelationIsLogicallyLogged(us->rel))
-		return;
-	old = copy_current(us);
 	us->logical = inplace_logical_prepare(&us->lc, us->rel, us->newtup, old,
 										  &us->target.tid, us->id_attrs,
 										  inplace_diff_overlaps(&us->diff, us->id_attrs));
-	pfree(old);
+}
+
+static void
+forget_logical(UpdateState *us)
+{
+	if (us->logical)
+		pfree(us->lc.tuples);
+	us->logical = false;
 }
 
 /*
@@ -339,6 +372,7 @@ static void
 give_up(UpdateState *us, InplaceTupleHeader oldcopy)
 {
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	forget_logical(us);
 	inplace_return_row_page(us->buffer, us->borrowed);
 	if (BufferIsValid(us->vmbuffer))
 		ReleaseBuffer(us->vmbuffer);
@@ -361,13 +395,19 @@ change_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader oldcopy,
 	TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
 	CheckForSerializableConflictIn(rel, &version, us->blk);
 
-	prepare_logical(us);
+	if (RelationIsLogicallyLogged(rel) && !us->logical)
+	{
+		InplaceTupleHeader old = copy_current(us);
+
+		Assert(!(old->t_natts & IP_HASEXTERNAL));
+		prepare_logical(us, old);
+		pfree(old);
+	}
 	if (in_place)
 		inplace_update_in_place(us);
 	else
 		inplace_update_by_move(us);
-	if (us->logical)
-		pfree(us->lc.tuples);
+	forget_logical(us);
 	finish_slot(us, slot, in_place);
 
 	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
@@ -419,6 +459,8 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->newvm = InvalidBuffer;
 	us->searched = false;
 	us->verified = false;
+	us->logical = false;
+	UndoBegin(rel);
 
 	for (;;)
 	{
@@ -439,6 +481,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			!same_header(&oldcopy_hdr, current_tuple(us)))
 		{
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			forget_logical(us);
 			pfree(oldcopy);
 			oldcopy = NULL;
 			pfree(us->newtup);
@@ -486,12 +529,16 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			oldcopy_hdr = *oldcopy;
 			if (needs_toast && inplace_update_stores_values(us, slot, oldcopy))
 			{
+				bool		room = UndoHasRoom(rel, 1, UNDO_LOCK_RECORD_SIZE);
+
 				key_changed = inplace_update_keys_differ(us, slot, oldcopy);
-				if (key_changed && !us->key_changed)
+				if (!room || (key_changed && !us->key_changed))
 				{
 					LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 					pfree(oldcopy);
 					oldcopy = NULL;
+					if (!room)
+						UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
 					continue;
 				}
 				inplace_update_reserve_row(us, lock_mode(us));
@@ -525,6 +572,16 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 			pfree(old);
 			continue;
 		}
+
+		if (oldcopy && !us->logical && RelationIsLogicallyLogged(rel))
+		{
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			prepare_logical(us, oldcopy);
+			continue;
+		}
+
+		if (!undo_reserved(us))
+			continue;
 
 		*in_place = !us->index_changed && (!us->verified || us->apart) &&
 			!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);

@@ -70,18 +70,6 @@ item_len(UpdateState *us)
 	return ItemIdGetLength(PageGetItemId(RowPage(us->rel, us->buffer), us->off));
 }
 
-/* headers equal but for hint bits and the padding flag? */
-static inline bool
-same_header(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
-{
-	InplaceTupleHeaderData x = *a;
-	InplaceTupleHeaderData y = *b;
-
-	x.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
-	y.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
-	return memcmp(&x, &y, SizeOfInplaceTupleHeader) == 0;
-}
-
 /* update_in_place.c */
 extern void inplace_update_in_place(UpdateState *us);
 

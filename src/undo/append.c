@@ -6,6 +6,17 @@
  *
  * See space.c for the states of an extent, the invariants and the lock order.
  *
+ * Reserving
+ *	  UndoPrepare is called with a data page locked.  An extent is taken, the file
+ *	  extended, an xid assigned, a limit reported and the current page read
+ *	  before that, with nothing locked (no_lock.h), by UndoReserve.  Who has a page
+ *	  locked, and knows how much undo the change takes, asks UndoHasRoom; if there
+ *	  is no room it unlocks the page, reserves, locks it again and looks whether
+ *	  anything has changed.  What is reserved stays so until it is written to,
+ *	  for the extent is the transaction's own.
+ *	  A transaction that has not written undo yet calls UndoBegin first, so
+ *	  that it need not lock the page twice.
+ *
  * The pin
  *	  A transaction keeps the page that it writes to pinned until it ends, for
  *	  each of its rows needs it again.  The page is of an extent that it owns,
@@ -33,6 +44,7 @@ typedef struct OwnedExtent
 typedef struct UndoWriter
 {
 	int			cur;			/* index in owned, or -1 */
+	bool		on_disk;		/* the file reaches to the end of that extent */
 	UndoSpace  *last_space;		/* the extent that the last transaction ... */
 	uint32		last;			/* ... ended in */
 	Buffer		recent_buffer;	/* a guess where the current page is */
@@ -42,8 +54,8 @@ typedef struct UndoWriter
 } UndoWriter;
 
 static UndoWriter writers[UNDO_SHARED_KINDS] = {
-	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber, false},
-	{-1, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
+	{-1, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false},
+	{-1, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
 };
 
 /* truncations of the file that we know of */
@@ -200,13 +212,17 @@ UndoUnpinPage(UndoWriter *w)
 	CurrentResourceOwner = save;
 }
 
-static void
-UndoTakeExtent(UndoKind kind, bool limited)
+/*
+ * False if the limit has been reached, and missing_ok.
+ */
+static bool
+UndoTakeExtent(UndoKind kind, bool limited, bool missing_ok)
 {
 	UndoWriter *w = &writers[kind];
 	UndoSpace  *sp;
 	uint32		n;
 
+	AssertNoPageLock();
 	UndoReserveOwned();
 	UndoUnpinPage(w);
 
@@ -219,6 +235,8 @@ UndoTakeExtent(UndoKind kind, bool limited)
 		if (n == InvalidExtent)
 		{
 			UndoSpaceUnlock(sp);
+			if (missing_ok)
+				return false;
 			UndoReportLimit(sp);
 		}
 	}
@@ -226,6 +244,7 @@ UndoTakeExtent(UndoKind kind, bool limited)
 	owned[nowned].ext = UndoExtentAt(sp, n);
 	owned[nowned].number = n;
 	w->cur = nowned++;
+	w->on_disk = owned[w->cur].ext->fill > 0;
 	UndoSpaceUnlock(sp);
 
 	/*
@@ -234,6 +253,7 @@ UndoTakeExtent(UndoKind kind, bool limited)
 	 */
 	if (!UndoSpaceHasWorker(sp))
 		UndoWorkerWakeup();
+	return true;
 }
 
 /*
@@ -370,14 +390,16 @@ UndoRegisterCallbacks(void)
 /* ---------------- writing ---------------- */
 
 /*
- * The file must reach to the end of extent n.
+ * The file must reach to the end of the current extent.
  */
 static void
-UndoExtendFile(UndoSpace *sp, Relation undorel, uint32 n)
+UndoExtendFile(UndoWriter *w, Relation undorel)
 {
-	BlockNumber want = UndoExtentStart(n + 1);
+	UndoSpace  *sp = owned[w->cur].space;
+	BlockNumber want = UndoExtentStart(owned[w->cur].number + 1);
 	BlockNumber nblocks;
 
+	AssertNoPageLock();
 	LWLockAcquire(&sp->extend_lock.lock, LW_EXCLUSIVE);
 
 	/*
@@ -395,6 +417,7 @@ UndoExtendFile(UndoSpace *sp, Relation undorel, uint32 n)
 		ZeroExtend(RelationGetSmgr(undorel), MAIN_FORKNUM, nblocks,
 				   want - nblocks);
 	LWLockRelease(&sp->extend_lock.lock);
+	w->on_disk = true;
 }
 
 /*
@@ -464,8 +487,8 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 
 	if (o->ext->fill >= UNDO_EXTENT_BLOCKS)
 		return InvalidBuffer;
-	if (o->ext->fill == 0)
-		UndoExtendFile(o->space, undorel, o->number);
+	if (!w->on_disk)
+		UndoExtendFile(w, undorel);
 	block = UndoExtentStart(o->number) + o->ext->fill;
 	UndoUnpinPage(w);
 	buffer = UndoPinPage(w, undorel, block, true);
@@ -505,6 +528,111 @@ UndoLocksOpenChange(const char *rec, Size len)
 	return false;
 }
 
+/*
+ * Is the current extent one of this undo relation?  Not if somebody drops and
+ * creates the extension while writing.
+ */
+static inline bool
+UndoIsCurrent(UndoWriter *w, Relation undorel)
+{
+	return w->cur >= 0 &&
+		RelFileLocatorEquals(owned[w->cur].space->locator, RelLocator(undorel));
+}
+
+/* the page begun last of the current extent, if it has one */
+static inline BlockNumber
+UndoCurrentBlock(const UndoWriter *w)
+{
+	const OwnedExtent *o = &owned[w->cur];
+
+	return UndoExtentStart(o->number) + o->ext->fill - 1;
+}
+
+bool
+UndoHasRoom(Relation rel, int records, Size len)
+{
+	UndoKind	kind = UndoKindOf(rel);
+	UndoWriter *w;
+	PageHeader	ph;
+
+	if (kind == UNDO_TEMP)
+		return true;
+	w = &writers[kind];
+	if (!UndoIsCurrent(w, UndoRelGet(kind, false)) || !w->on_disk ||
+		!TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
+		return false;
+	if (owned[w->cur].ext->fill + records <= UNDO_EXTENT_BLOCKS)
+		return true;
+	if (len == 0 || !w->pinned || w->recent_block != UndoCurrentBlock(w))
+		return false;
+	/* nobody else writes to it */
+	ph = (PageHeader) BufferGetPage(w->recent_buffer);
+	return ph->pd_special >= ph->pd_lower + len;
+}
+
+static bool
+UndoReserveInternal(Relation rel, int records, Size len, bool limited,
+					bool missing_ok)
+{
+	UndoKind	kind = UndoKindOf(rel);
+	UndoWriter *w;
+	Relation	undorel;
+
+	AssertNoPageLock();
+	Assert(records <= UNDO_EXTENT_BLOCKS);
+	if (kind == UNDO_TEMP)
+		return true;
+
+	(void) GetCurrentTransactionId();
+	UndoReportRenewed();
+	w = &writers[kind];
+	undorel = UndoRelGet(kind, false);
+	for (;;)
+	{
+		if (UndoIsCurrent(w, undorel))
+		{
+			if (!w->on_disk)
+				UndoExtendFile(w, undorel);
+			if (owned[w->cur].ext->fill > 0 &&
+				(!w->pinned || w->recent_block != UndoCurrentBlock(w)))
+			{
+				UndoUnpinPage(w);
+				(void) UndoPinPage(w, undorel, UndoCurrentBlock(w), false);
+			}
+			if (UndoHasRoom(rel, records, len))
+				return true;
+		}
+		/* the one that is full stays ours until the transaction ends */
+		if (!UndoTakeExtent(kind, limited, missing_ok))
+			return false;
+	}
+}
+
+void
+UndoReserve(Relation rel, int records, Size len)
+{
+	(void) UndoReserveInternal(rel, records, len, true, false);
+}
+
+/*
+ * For the rollback of a row: it is what makes room again, and readers do it
+ * too, so inplace.undo_limit is not for it.
+ */
+void
+UndoReserveRestore(Relation rel)
+{
+	(void) UndoReserveInternal(rel, UNDO_RESTORE_RECORDS, 0, false, false);
+}
+
+void
+UndoBegin(Relation rel)
+{
+	UndoKind	kind = UndoKindOf(rel);
+
+	if (kind != UNDO_TEMP && writers[kind].cur < 0)
+		(void) UndoReserveInternal(rel, 1, 1, true, true);
+}
+
 static void
 UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 					UndoInsert *ui, bool limited)
@@ -529,17 +657,15 @@ UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 	w = &writers[kind];
 	undorel = UndoRelGet(kind, false);
 
-	/* the second is for who drops and creates the extension while writing */
-	if (w->cur < 0 ||
-		!RelFileLocatorEquals(owned[w->cur].space->locator, RelLocator(undorel)))
-		UndoTakeExtent(kind, limited);
+	/* what follows has been done by who has reserved */
+	if (!UndoIsCurrent(w, undorel))
+		(void) UndoTakeExtent(kind, limited, false);
 	for (;;)
 	{
 		ui->buffer = UndoFindRoom(w, undorel, len, ui);
 		if (BufferIsValid(ui->buffer))
 			break;
-		/* the one that is full stays ours until the transaction ends */
-		UndoTakeExtent(kind, limited);
+		(void) UndoTakeExtent(kind, limited, false);
 	}
 	UndoExtentAdvanceXid(owned[w->cur].ext, xid);
 	if (TransactionIdIsNormal(newest_xid))
@@ -555,10 +681,6 @@ UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
 	UndoPrepareInternal(rel, len, newest_xid, ui, true);
 }
 
-/*
- * For the rollback of a row: it is what makes room again, and readers do it
- * too, so inplace.undo_limit is not for it.
- */
 void
 UndoPrepareRestore(Relation rel, Size len, TransactionId newest_xid,
 				   UndoInsert *ui)

@@ -359,6 +359,7 @@ static bool
 TickBegin(DiscardState *ds)
 {
 	StartTransactionCommand();
+	UndoReportRenewed();
 	ds->undorel = NULL;
 	if (!ConditionalLockRelationOid(ds->undo_relid, AccessShareLock))
 		return false;

@@ -9,14 +9,15 @@
  * Changes then fail; inserts, which need no undo, and rollbacks do not, and
  * once the undo worker has given extents back the changes go on.
  *
- * The log message is written without any lock of the space; the caller may
- * hold a data page's.
+ * Nothing is locked when this is reported (append.c).  The texts of others'
+ * queries go to the log alone: who has made the change need not be allowed to see them.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "access/twophase.h"
+#include "mb/pg_wchar.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
@@ -25,6 +26,8 @@
 
 /* so many holders are named, ... */
 #define LIMIT_HOLDERS		8
+/* so much of what they are doing, ... */
+#define LIMIT_ACTIVITY_BYTES	200
 /* ... and not more often than that */
 #define LIMIT_REPORT_MS		10000
 
@@ -140,6 +143,19 @@ FindHolders(UndoHolder *holders)
 	return n;
 }
 
+/*
+ * What the session is doing, cut between characters.
+ */
+static void
+AppendActivity(StringInfo buf, int pid)
+{
+	const char *activity = pgstat_get_backend_current_activity(pid, false);
+
+	appendBinaryStringInfo(buf, activity,
+						   pg_mbcliplen(activity, strlen(activity),
+										LIMIT_ACTIVITY_BYTES));
+}
+
 static void
 LogHolders(void)
 {
@@ -157,10 +173,12 @@ LogHolders(void)
 		if (i > 0)
 			appendStringInfoChar(&detail, '\n');
 		if (h->pid > 0)
+		{
 			appendStringInfo(&detail,
-							 "Process %d needs undo from transaction %u on (age %d): %.200s",
-							 h->pid, h->xmin, age,
-							 pgstat_get_backend_current_activity(h->pid, false));
+							 "Process %d needs undo from transaction %u on (age %d): ",
+							 h->pid, h->xmin, age);
+			AppendActivity(&detail, h->pid);
+		}
 		else if (h->pid == 0)
 			appendStringInfo(&detail,
 							 "Prepared transaction %u needs its undo (age %d).",
@@ -173,7 +191,7 @@ LogHolders(void)
 	ereport(LOG,
 			(errmsg("undo of inplace tables has reached \"inplace.undo_limit\" (%d kB) in database %u",
 					inplace_undo_limit, MyDatabaseId),
-			 n > 0 ? errdetail_internal("%s", detail.data) : 0));
+			 n > 0 ? errdetail_log("%s", detail.data) : 0));
 	pfree(detail.data);
 }
 

@@ -150,11 +150,11 @@ typedef enum LinkEffort
 } LinkEffort;
 
 static LinkEffort
-link_effort(const InplaceTupleHeaderData *newer)
+link_effort(TransactionId xid, VersionTag tag)
 {
-	uint32		chance = murmurhash32(newer->t_xid);
+	uint32		chance = murmurhash32(xid);
 
-	if (TagNumber(newer->t_tag) % UNDO_LINK_SPACING == 0 || chance % 16 == 0)
+	if (TagNumber(tag) % UNDO_LINK_SPACING == 0 || chance % 16 == 0)
 		return LINK_IF_FAR;
 	return chance % 2 == 0 ? LINK_IF_SEVERAL : LINK_NONE;
 }
@@ -347,13 +347,19 @@ write_links(LinkWalk *w, InplaceTupleHeader base)
 	UndoRelease(&ui);
 }
 
+bool
+UndoLinkIsDue(TransactionId xid, VersionTag tag)
+{
+	return link_effort(xid, tag) != LINK_NONE;
+}
+
 void
 UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 			InplaceTupleHeader tup, Size len,
 			const InplaceTupleHeaderData *newer, InplaceTupleHeader base)
 {
 	static LinkWalk *w = NULL;	/* large, and never in use twice */
-	LinkEffort	effort = link_effort(newer);
+	LinkEffort	effort = link_effort(newer->t_xid, newer->t_tag);
 	int			steps;
 	uint32		seq;
 

@@ -51,15 +51,34 @@ kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
  * not VACUUM with parallel workers, nor these, nor a subtransaction.  The undo
  * worker will come by.  (It cannot while an index is built, but then there is
  * an xid, which the workers have too; what is to be said of their extents is in space.c.)
- * Nor is an xid assigned for it while these run short, unless it must be: VACUUM
- * and readers do without.
+ * Who must restore the row has reserved undo.  Others do without if there is none,
+ * and leave what who has the page locked may need.
  */
 static bool
-may_write_undo(bool must)
+may_write_undo(Relation rel, bool must)
 {
 	if (TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
-		return true;
-	return !IsInParallelMode() && (must || !InplaceXidsRunShort());
+		return must || UndoHasRoom(rel, UNDO_SPARE_RECORDS, 0);
+	return must && !IsInParallelMode();
+}
+
+/*
+ * Is the row's newest version aborted, with a lock that may have to be written to
+ * undo, and no room reserved for that?  (Only the newest version has a lock.)
+ */
+bool
+InplaceRestoreNeedsUndo(Relation rel, Buffer buffer, OffsetNumber off)
+{
+	InplaceTupleHeader tup;
+
+	if (!ItemIdIsNormal(PageGetItemId(BufferGetPage(buffer), off)))
+		return false;
+	tup = PageGetTupleAt(BufferGetPage(buffer), off);
+	return HdrIsLocked(tup) &&
+		inplace_xid_status(rel, tup, buffer) == XID_ABORTED &&
+		!UndoHasRoom(rel, UNDO_RESTORE_RECORDS, 0) &&
+		(TransactionIdIsValid(GetCurrentTransactionIdIfAny()) ||
+		 !IsInParallelMode());
 }
 
 /*
@@ -125,7 +144,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 			inplace_header_lock_direct(old, locker, multi, mode, trace.undone);
 		else
 		{
-			if (!may_write_undo(must))
+			if (!may_write_undo(rel, must))
 			{
 				pfree(old);
 				return false;
@@ -264,12 +283,20 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 	bool		changed = false;
 
 	buffer = ReadBuffer(rel, block);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = RowPage(rel, buffer);
-	if (!PageIsNew(page) && off <= PageGetMaxOffsetNumber(page))
+	for (;;)
 	{
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		page = RowPage(rel, buffer);
+		if (PageIsNew(page) || off > PageGetMaxOffsetNumber(page))
+			break;
 		inplace_check_items(rel, page, block);
-		changed = InplaceRestoreRow(rel, buffer, off, true);
+		if (!InplaceRestoreNeedsUndo(rel, buffer, off))
+		{
+			changed = InplaceRestoreRow(rel, buffer, off, true);
+			break;
+		}
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		UndoReserveRestore(rel);
 	}
 	UnlockReleaseBuffer(buffer);
 	return changed;

@@ -131,6 +131,7 @@ UndoSeenShmemInit(void)
 	tranche = LWLockNewTrancheId();
 	LWLockRegisterTranche(tranche, "InplaceUndoSeen");
 	LWLockInitialize(&seen_shared->lock.lock, tranche);
+	NoLockRegister(NO_LOCK_SEEN, &seen_shared->lock.lock, 1, sizeof(LWLockPadded));
 	pg_atomic_init_u64(&seen_shared->newest, 0);
 }
 

@@ -199,6 +199,14 @@ UndoShmemInit(void)
 		UndoSpaceShmemInit(UndoSpaceAt(i), tranche);
 		LWLockInitialize(&UndoSpaceAt(i)->extend_lock.lock, tranche_extend);
 	}
+	NoLockRegister(NO_LOCK_DIRECTORY, &undo_shared->directory.lock, 1,
+				   sizeof(LWLockPadded));
+	NoLockRegister(NO_LOCK_WORKERS, &undo_shared->workers_lock.lock, 1,
+				   sizeof(LWLockPadded));
+	NoLockRegister(NO_LOCK_SPACES, &UndoSpaceAt(0)->lock.lock, UndoNumSpaces(),
+				   UndoSpaceSize());
+	NoLockRegister(NO_LOCK_EXTEND, &UndoSpaceAt(0)->extend_lock.lock,
+				   UndoNumSpaces(), UndoSpaceSize());
 	for (uint32 i = 0; i < nextents; i++)
 	{
 		pg_atomic_init_u32(&undo_pool[i].state, EXT_FREE);

@@ -168,6 +168,7 @@ extern Relation UndoRelInit(RelationData *rd, FormData_pg_class *form,
 							const RelFileLocator *locator, char persistence);
 extern void UndoCheckMetaPage(Relation undorel);
 extern void UndoRenewMetaPage(Relation undorel);
+extern void UndoReportRenewed(void);
 
 /* limit.c */
 extern bool UndoLimitAllows(uint32 n);

@@ -162,9 +162,30 @@ typedef struct UndoPageSpecial
 #define UndoPageGetSpecial(page) ((UndoPageSpecial *) PageGetSpecialPointer(page))
 
 /*
+ * Reserving, with nothing locked, what is to be written with a data page locked.
+ * So many records, each of which may need a page of its own, unless what is left
+ * of the current page is enough for len bytes, which is what all of them take.
+ * UndoHasRoom is for who has locked the page: is that reserved?  UndoBegin is for
+ * who will most likely write undo: it reserves a little, if that can be had.
+ * UndoReserveRestore is for InplaceRestoreRow.  See append.c.
+ */
+extern bool UndoHasRoom(Relation rel, int records, Size len);
+extern void UndoReserve(Relation rel, int records, Size len);
+extern void UndoReserveRestore(Relation rel);
+extern void UndoBegin(Relation rel);
+
+/*
+ * A transaction makes at most INPLACE_MAX_TAG versions of a row, and restoring each may
+ * take the record of a lock.
+ */
+#define UNDO_RESTORE_RECORDS	4
+
+/* pages that others leave for whom they work for */
+#define UNDO_SPARE_RECORDS		3
+
+/*
  * Writing.  UndoPrepare finds room for a record of len bytes in the space
- * that belongs to rel, may extend the undo relation (so outside any critical
- * section; a data page's lock may be held), pins and exclusively locks the
+ * that belongs to rel, which the caller has reserved, pins and exclusively locks the
  * page, and notes in shared memory that newest_xid and GetCurrentTransactionId
  * have a record there.  In the critical section UndoAppend puts the record on
  * the page and marks the buffer dirty, UndoRegister registers the buffer for
@@ -249,7 +270,7 @@ UndoGetLink(const UndoRecord *rec, UndoLink *link, Size *delta_len)
  * (Brent's algorithm): call with each pointer that has led to a record; ereports
  * at the latest after twice round.  Not before it has: the last one of a chain
  * may be dangling, and what it points to may be the place, used again, where the
- * chain began.
+ * chain began.  Long walks with a page locked can be ended by that, too.
  */
 typedef struct UndoWalkGuard
 {
@@ -265,6 +286,8 @@ static inline void
 UndoWalkCheck(UndoWalkGuard *g, Relation rel, UndoPtr ptr, BlockNumber block,
 			  OffsetNumber off)
 {
+	if (unlikely(InterruptPending))
+		InplaceEndIfAsked();
 	if (ptr == g->seen && g->limit > 0)
 		UndoReportCircle(rel, ptr, block, off);
 	if (++g->steps > g->limit)
@@ -318,8 +341,11 @@ extern int64 UndoSizeBytes(void);
  * page, is about to be replaced by one with header newer (xid and tag).  base
  * is its own header without lock, by a committed transaction, with older
  * versions that somebody may need.  If it is time for it, puts links under it, to
- * which base leads afterwards.
+ * which base leads afterwards.  The caller has reserved two records then.
+ *
+ * UndoLinkIsDue: may it be time, for a new version by that xid and with that tag?
  */
+extern bool UndoLinkIsDue(TransactionId xid, VersionTag tag);
 extern void UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 						InplaceTupleHeader tup, Size len,
 						const InplaceTupleHeaderData *newer,
@@ -349,14 +375,18 @@ extern void UndoWorkerDetachDatabase(Oid dboid);
  * all-visible page, so this does not arise).  Restores the row at off until
  * its newest version is not aborted; an aborted insert becomes LP_DEAD.
  * With an aborted bare delete (table/tuple.h) those of other rows of the page
- * are taken back, too.  Returns true if it changed anything.  Unless it must, it
- * leaves a row alone that would take an xid when these run short.
+ * are taken back, too.  Returns true if it changed anything.  A row with a lock that
+ * stays may take undo: who must restore it asks InplaceRestoreNeedsUndo, and if so
+ * unlocks the page, calls UndoReserveRestore and looks again.  Otherwise such a row
+ * is left alone if there is no undo reserved.
  *
  * InplaceRestoreTid: for the worker and for tests: locks the page itself and
  * restores the row if its newest version is an aborted change (by anybody).
  */
 extern bool InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off,
 							  bool must);
+extern bool InplaceRestoreNeedsUndo(Relation rel, Buffer buffer,
+									OffsetNumber off);
 extern bool InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off);
 
 #endif							/* INPLACE_UNDO_H */

@@ -180,10 +180,15 @@ UndoRelRenew(void)
 			(void) UndoRelLookup(&undo_rels[kind], (UndoKind) kind);
 }
 
+/* UndoRenewMetaPage has done something that is not in the log yet */
+static bool meta_renewed = false;
+
 /*
  * The undo of unlogged tables after a crash is a copy of its init fork.  In a
  * database made by CREATE DATABASE with wal_level = minimal the server may have lost
  * what was in that.  Nothing else was to be in it, so it is begun anew.
+ *
+ * The space is locked, and maybe a page; so the report comes later.
  */
 void
 UndoRenewMetaPage(Relation undorel)
@@ -196,13 +201,21 @@ UndoRenewMetaPage(Relation undorel)
 	{
 		UndoPageInit(BufferGetPage(buffer));
 		MarkBufferDirty(buffer);
-		ereport(LOG,
-				(errmsg("block %u of relation \"%s.%s\" was empty, and has been begun anew",
-						UNDO_META_BLOCK, INPLACE_SCHEMA,
-						RelationGetRelationName(undorel)),
-				 errdetail("It is of use to unlogged tables only, which are empty after a crash.")));
+		meta_renewed = true;
 	}
 	UnlockReleaseBuffer(buffer);
+}
+
+void
+UndoReportRenewed(void)
+{
+	if (likely(!meta_renewed))
+		return;
+	meta_renewed = false;
+	ereport(LOG,
+			(errmsg("block %u of relation \"%s.%s\" was empty, and has been begun anew",
+					UNDO_META_BLOCK, INPLACE_SCHEMA, UNDO_UNLOGGED_NAME),
+			 errdetail("It is of use to unlogged tables only, which are empty after a crash.")));
 }
 
 /*

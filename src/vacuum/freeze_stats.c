@@ -63,6 +63,7 @@ FreezeShmemInit(void)
 
 		LWLockRegisterTranche(tranche, "InplaceFreezing");
 		LWLockInitialize(&freeze_shared->lock, tranche);
+		NoLockRegister(NO_LOCK_FREEZING, &freeze_shared->lock, 1, sizeof(LWLock));
 		pg_atomic_init_u64(&freeze_shared->last_tick, 0);
 		freeze_shared->npairs = 0;
 	}

@@ -88,7 +88,10 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 	while (state == ROW_ABORTED_CHANGE)
 	{
 		if (!InplaceRestoreRow(rel, buffer, off, false))
+		{
+			res->wants_undo = true;
 			return;
+		}
 		res->modified = true;
 
 		/* all below it may have been aborted as well, and it may have moved */
@@ -167,6 +170,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 
 	res->ndead = res->nunused = 0;
 	res->modified = false;
+	res->wants_undo = false;
 
 	if (unlikely(maxoff > InplaceMaxTuplesPerPage))
 		inplace_check_items(rel, page, BufferGetBlockNumber(buffer));

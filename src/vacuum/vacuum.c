@@ -37,6 +37,7 @@
 #include "commands/dbcommands.h"
 #include "storage/freespace.h"
 #include "table/table.h"
+#include "undo/undo.h"
 #include "utils/lsyscache.h"
 #include "vacuum/vacuum.h"
 #include "wal/wal.h"
@@ -204,6 +205,57 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 }
 
 /*
+ * Undo for aborted changes of rows with a lock that stays, if it can be had: in parallel
+ * mode not, nor for an xid when these run short.  The undo worker comes by.
+ */
+static void
+reserve_undo(InplaceVacuum *vac)
+{
+	if (!TransactionIdIsValid(GetCurrentTransactionIdIfAny()) &&
+		(IsInParallelMode() || InplaceXidsRunShort()))
+		return;
+	UndoReserveRestore(vac->rel);
+}
+
+/*
+ * Lock the page, which is not empty, and prune it.  False if it was empty, and is
+ * done with.
+ */
+static bool
+prune_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer, Buffer vmbuffer,
+		   double *age, PruneResult *pruned)
+{
+	Page		page;
+	bool		reserved = false;
+	PruneResult before = {0};
+
+	for (;;)
+	{
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		page = RowPage(vac->rel, buffer);
+		if (!reserved)
+			*age = RelationIsPermanent(vac->rel) ?
+				FreezePageAge(&vac->freeze_stats.sample, PageGetLSN(page),
+							  PageIsAllVisible(page) ? VISIBILITYMAP_ALL_VISIBLE : 0) : -1;
+		if (scan_empty_page(vac, blk, buffer, vmbuffer))
+			return false;
+		inplace_check_items(vac->rel, page, blk);
+		inplace_prune_page(vac->rel, buffer, vac->vistest,
+						   vac->cutoffs.OldestXmin, vac->nindexes == 0,
+						   InvalidOffsetNumber, pruned);
+		pruned->ndead += before.ndead;
+		pruned->nunused += before.nunused;
+		pruned->modified |= before.modified;
+		if (!pruned->wants_undo || reserved)
+			return true;
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		before = *pruned;
+		reserved = true;
+		reserve_undo(vac);
+	}
+}
+
+/*
  * Returns whether the page's free space may have grown.
  */
 static bool
@@ -219,19 +271,9 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 	bool		clear_later;
 
 	visibilitymap_pin(vac->rel, blk, vmbuffer);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = RowPage(vac->rel, buffer);
-	age = RelationIsPermanent(vac->rel) ?
-		FreezePageAge(&vac->freeze_stats.sample, PageGetLSN(page),
-					  PageIsAllVisible(page) ? VISIBILITYMAP_ALL_VISIBLE : 0) : -1;
-
-	if (scan_empty_page(vac, blk, buffer, *vmbuffer))
+	if (!prune_page(vac, blk, buffer, *vmbuffer, &age, &pruned))
 		return false;
-
-	inplace_check_items(vac->rel, page, blk);
-	inplace_prune_page(vac->rel, buffer, vac->vistest,
-					   vac->cutoffs.OldestXmin, vac->nindexes == 0,
-					   InvalidOffsetNumber, &pruned);
+	page = BufferGetPage(buffer);
 	clear_later = stale_clear_page(vac, buffer, true);
 	inplace_survey_page(vac, buffer, survey);
 	survey->pruned = pruned.modified;

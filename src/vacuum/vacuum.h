@@ -48,6 +48,7 @@ typedef struct PruneResult
 	int			ndead;			/* rows made LP_DEAD or LP_UNUSED */
 	int			nunused;		/* line pointers made LP_UNUSED */
 	bool		modified;		/* the page was changed, with WAL if need be */
+	bool		wants_undo;		/* a row was not restored for want of undo */
 } PruneResult;
 
 /*

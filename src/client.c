@@ -1,0 +1,255 @@
+/*-------------------------------------------------------------------------
+ *
+ * client.c
+ *	  A client that does not read holds nobody up.
+ *
+ * Reports of the server's own code may come while a page is locked: a warning
+ * about a checksum, DEBUG messages; an error (no memory, no room on disk), which is
+ * sent before the transaction is aborted, and so before the locks are let
+ * go.  If the client does not read, or in a parallel worker the leader does
+ * not, sending waits; and a backend that waits with a lightweight lock
+ * cannot be ended.
+ *
+ * So what is sent to the client goes through here.  Where nothing holds
+ * interrupts off (any lightweight lock does) it goes on as it is.  Otherwise
+ *	  - an error lets go of all lightweight locks first: as the abort that follows
+ *		would.  A FATAL exits without going on.  The handler of an error has interrupts
+ *		held off, so while the client does not read the backend looks itself whether
+ *		it is to be terminated;
+ *	  - a notice is kept, and sent before the next message without a lock;
+ *	  - of a PANIC the client gets what its socket takes without a wait, for nothing
+ *		may be let go of, and the server has to come down.
+ * Other messages are not sent with a lock.
+ *
+ * This does not depend on log_min_messages, as a hook of the log would.
+ *
+ * Installation
+ *	  The postmaster sets the methods, so all backends have them from the start.
+ *	  A parallel worker replaces them by those of its queue to the leader, and so
+ *	  they are put back around these when a relation's methods are first asked for
+ *	  (table/handler.c): no page of ours is locked before.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "libpq/libpq.h"
+#include "libpq/libpq-be.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+
+/* first bytes of the messages that this is about */
+#define MSG_ERROR	'E'
+#define MSG_NOTICE	'N'
+
+/* a notice that is kept */
+typedef struct KeptMessage
+{
+	struct KeptMessage *next;
+	size_t		len;
+	char		data[FLEXIBLE_ARRAY_MEMBER];
+} KeptMessage;
+
+static const PQcommMethods *next_methods = NULL;
+static const PQcommMethods *socket_methods = NULL;
+static KeptMessage *kept = NULL;
+static KeptMessage **kept_end = &kept;
+
+/* the server's own way of sending without a wait comes back to guard_putmessage */
+static bool passing = false;
+
+/* the backend is being terminated, and its client does not read */
+static bool gave_up = false;
+
+static inline bool
+may_hold_lock(void)
+{
+	return InterruptHoldoffCount > 0 || CritSectionCount > 0;
+}
+
+/*
+ * Its fields are a letter and a string each; the severity comes first, then again,
+ * untranslated.
+ */
+static bool
+is_panic(const char *s, size_t len)
+{
+	size_t		first = strnlen(s, len) + 1;
+
+	return first + 2 < len && s[first] == PG_DIAG_SEVERITY_NONLOCALIZED &&
+		strcmp(s + first + 1, "PANIC") == 0;
+}
+
+/*
+ * There may be no memory; then the log has it.
+ */
+static void
+keep_notice(const char *s, size_t len)
+{
+	KeptMessage *m;
+
+	m = MemoryContextAllocExtended(TopMemoryContext,
+								   offsetof(KeptMessage, data) + len,
+								   MCXT_ALLOC_NO_OOM);
+	if (m == NULL)
+		return;
+	m->next = NULL;
+	m->len = len;
+	memcpy(m->data, s, len);
+	*kept_end = m;
+	kept_end = &m->next;
+}
+
+/*
+ * Into the buffer, and to the socket what that takes at once.
+ */
+static void
+send_without_wait(char msgtype, const char *s, size_t len)
+{
+	passing = true;
+	next_methods->putmessage_noblock(msgtype, s, len);
+	passing = false;
+	(void) next_methods->flush_if_writable();
+}
+
+static void
+send_kept(void)
+{
+	while (kept != NULL)
+	{
+		KeptMessage *m = kept;
+
+		/* sending may be interrupted, and come here again */
+		kept = m->next;
+		if (kept == NULL)
+			kept_end = &kept;
+		if (may_hold_lock() && next_methods == socket_methods)
+			send_without_wait(MSG_NOTICE, m->data, m->len);
+		else
+			(void) next_methods->putmessage(MSG_NOTICE, m->data, m->len);
+		pfree(m);
+	}
+}
+
+/*
+ * An error, with interrupts held off.  If the backend is to be terminated meanwhile the
+ * client gets no more, as where the server waits for it.  (Who sends through TLS may
+ * have to wait for something else than the socket; hence the timeout.)
+ */
+static int
+send_error(const char *s, size_t len)
+{
+	if (next_methods != socket_methods)
+		return next_methods->putmessage(MSG_ERROR, s, len);
+
+	send_without_wait(MSG_ERROR, s, len);
+	while (next_methods->is_send_pending())
+	{
+		if (ProcDiePending)
+		{
+			gave_up = true;
+			SetLatch(MyLatch);
+			break;
+		}
+		(void) WaitLatchOrSocket(MyLatch,
+								 WL_LATCH_SET | WL_SOCKET_WRITEABLE | WL_TIMEOUT |
+								 WL_EXIT_ON_PM_DEATH,
+								 MyProcPort->sock, 1000, WAIT_EVENT_CLIENT_WRITE);
+		ResetLatch(MyLatch);
+		(void) next_methods->flush_if_writable();
+	}
+	return 0;
+}
+
+static int
+guard_putmessage(char msgtype, const char *s, size_t len)
+{
+	if (unlikely(gave_up))
+		return 0;
+	if (unlikely(may_hold_lock()) && !passing)
+	{
+		if (msgtype == MSG_NOTICE && !proc_exit_inprogress)
+		{
+			keep_notice(s, len);
+			return 0;
+		}
+		if (msgtype == MSG_ERROR)
+		{
+			if (CritSectionCount > 0 || is_panic(s, len))
+			{
+				if (next_methods == socket_methods)
+					send_without_wait(MSG_ERROR, s, len);
+				return 0;
+			}
+			LWLockReleaseAll();
+			send_kept();
+			return send_error(s, len);
+		}
+	}
+	if (unlikely(kept != NULL) && !passing)
+		send_kept();
+	return next_methods->putmessage(msgtype, s, len);
+}
+
+static void
+guard_putmessage_noblock(char msgtype, const char *s, size_t len)
+{
+	next_methods->putmessage_noblock(msgtype, s, len);
+}
+
+/*
+ * Of an error all has been flushed that could be.
+ */
+static int
+guard_flush(void)
+{
+	if (unlikely(gave_up) ||
+		(unlikely(may_hold_lock()) && !proc_exit_inprogress))
+		return 0;
+	if (unlikely(kept != NULL))
+		send_kept();
+	return next_methods->flush();
+}
+
+/*
+ * An error may have come out of here.
+ */
+static void
+guard_comm_reset(void)
+{
+	passing = false;
+	next_methods->comm_reset();
+}
+
+static int
+guard_flush_if_writable(void)
+{
+	return next_methods->flush_if_writable();
+}
+
+static bool
+guard_is_send_pending(void)
+{
+	return next_methods->is_send_pending();
+}
+
+static const PQcommMethods guard_methods = {
+	.comm_reset = guard_comm_reset,
+	.flush = guard_flush,
+	.flush_if_writable = guard_flush_if_writable,
+	.is_send_pending = guard_is_send_pending,
+	.putmessage = guard_putmessage,
+	.putmessage_noblock = guard_putmessage_noblock
+};
+
+void
+InplaceGuardClient(void)
+{
+	if (likely(PqCommMethods == &guard_methods))
+		return;
+	next_methods = PqCommMethods;
+	if (!IsUnderPostmaster)
+		socket_methods = next_methods;
+	PqCommMethods = &guard_methods;
+}
