@@ -249,5 +249,6 @@ UndoCheckMetaPage(Relation undorel)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("undo of this database has format version %u, this version of inplace reads version %u",
-						version, INPLACE_FORMAT_VERSION)));
+						version, INPLACE_FORMAT_VERSION),
+				 errhint("Dump the database with the build of inplace that wrote it, and restore the dump.")));
 }

@@ -167,5 +167,31 @@ $node->reload;
 $h_is->('heap');
 as_before('after autovacuum');
 
+# ---- pages without the mark, as builds before version 3 of the format wrote them
+$node->stop;
+my $lower = sub { overwrite_file($path{i}, 8192 + 12, pack('S', unpack('S', substr(slurp_file($path{i}), 8192 + 12, 2)) + $_[0])) };
+$lower->(-1);
+$node->start;
+my $ignore = 'SET ignore_checksum_failure = on; SET client_min_messages = error;';
+is(one($node, "$ignore SET enable_seqscan = off; SELECT v FROM i WHERE id = 3"), '3', 'a row on another page');
+foreach my $sql ('SELECT count(*) FROM i', 'SET enable_seqscan = off; SELECT count(w) FROM i WHERE id > 0', 'UPDATE i SET v = v',
+	q{UPDATE i SET v = v WHERE ctid = '(1,2)'}, q{DELETE FROM i WHERE ctid = '(1,2)'}, 'VACUUM (DISABLE_PAGE_SKIPPING) i', 'ANALYZE i', 'VACUUM FULL i', 'CREATE INDEX ON i (w)')
+{
+	like(sqlstate_of($node, "$ignore $sql"), qr/XX001: page in block 1 of relation "i" is not one of an inplace table.*before version 3 of the format/s, "without mark: $sql");
+}
+like(one($node, "$ignore SELECT problem FROM inplace.check('i') WHERE block = 1"), qr/page is not one of an inplace table/, 'without mark: inplace.check');
+$node->stop;
+$lower->(1);
+$node->start;
+as_before('with the mark again');
+
+# ---- undo of another version
+my $undo = $node->data_dir . '/' . one($node, q{SELECT pg_relation_filepath('inplace.undo_log')});
+my $version = sub { $node->stop; overwrite_file($undo, 8192 - 4, pack('L', $_[0])); $node->start };
+$version->(2);
+like(sqlstate_of($node, "$ignore UPDATE i SET v = v + 1 WHERE id = 3"), qr/undo of this database has format version 2, this version of inplace reads version 3\n.*HINT:  Dump the database/, 'undo of an older version');
+$version->(3);
+as_before('undo of this version');
+
 check_log($node);
 done_testing();
