@@ -136,12 +136,27 @@ extern void NoLockLeaveQuery(bool outer);
 #define ExecQual(...)				DOOR(ExecQual(__VA_ARGS__))
 #define FormIndexDatum(...)			DOOR(FormIndexDatum(__VA_ARGS__))
 
-/* large values */
-#define detoast_attr(...)			DOOR(detoast_attr(__VA_ARGS__))
-#define detoast_external_attr(...)	DOOR(detoast_external_attr(__VA_ARGS__))
-#define pg_detoast_datum(...)		DOOR(pg_detoast_datum(__VA_ARGS__))
-#define pg_detoast_datum_copy(...)	DOOR(pg_detoast_datum_copy(__VA_ARGS__))
-#define pg_detoast_datum_packed(...)	DOOR(pg_detoast_datum_packed(__VA_ARGS__))
+/* large values; one that is in line is only unpacked */
+#define DETOASTING(function) \
+static inline struct varlena * \
+function##_door(struct varlena *value) \
+{ \
+	if (VARATT_IS_EXTERNAL(value)) \
+		AssertNoPageLock(); \
+	return function(value); \
+}
+
+DETOASTING(detoast_attr)
+DETOASTING(detoast_external_attr)
+DETOASTING(pg_detoast_datum)
+DETOASTING(pg_detoast_datum_copy)
+DETOASTING(pg_detoast_datum_packed)
+
+#define detoast_attr(value)			detoast_attr_door(value)
+#define detoast_external_attr(value)	detoast_external_attr_door(value)
+#define pg_detoast_datum(value)		pg_detoast_datum_door(value)
+#define pg_detoast_datum_copy(value)	pg_detoast_datum_copy_door(value)
+#define pg_detoast_datum_packed(value)	pg_detoast_datum_packed_door(value)
 
 /* waits */
 #define XactLockTableWait(...)		DOOR(XactLockTableWait(__VA_ARGS__))

@@ -50,8 +50,6 @@ same_varlena(struct varlena *x, struct varlena *y)
 
 	if (len != toast_raw_datum_size(PointerGetDatum(y)) - VARHDRSZ)
 		return false;
-	if (VARATT_IS_EXTERNAL(x) || VARATT_IS_EXTERNAL(y))
-		AssertNoPageLock();
 	a = pg_detoast_datum_packed(x);
 	b = pg_detoast_datum_packed(y);
 	same = memcmp(VARDATA_ANY(a), VARDATA_ANY(b), len) == 0;
