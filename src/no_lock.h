@@ -136,27 +136,27 @@ extern void NoLockLeaveQuery(bool outer);
 #define ExecQual(...)				DOOR(ExecQual(__VA_ARGS__))
 #define FormIndexDatum(...)			DOOR(FormIndexDatum(__VA_ARGS__))
 
-/* large values; one that is in line is only unpacked */
-#define DETOASTING(function) \
+/* large values; those in line are at hand */
+#define DETOAST_DOOR(name, function) \
 static inline struct varlena * \
-function##_door(struct varlena *value) \
+name(struct varlena *value) \
 { \
 	if (VARATT_IS_EXTERNAL(value)) \
 		AssertNoPageLock(); \
 	return function(value); \
 }
 
-DETOASTING(detoast_attr)
-DETOASTING(detoast_external_attr)
-DETOASTING(pg_detoast_datum)
-DETOASTING(pg_detoast_datum_copy)
-DETOASTING(pg_detoast_datum_packed)
+DETOAST_DOOR(DetoastAttr, detoast_attr)
+DETOAST_DOOR(DetoastExternalAttr, detoast_external_attr)
+DETOAST_DOOR(DetoastDatum, pg_detoast_datum)
+DETOAST_DOOR(DetoastDatumCopy, pg_detoast_datum_copy)
+DETOAST_DOOR(DetoastDatumPacked, pg_detoast_datum_packed)
 
-#define detoast_attr(value)			detoast_attr_door(value)
-#define detoast_external_attr(value)	detoast_external_attr_door(value)
-#define pg_detoast_datum(value)		pg_detoast_datum_door(value)
-#define pg_detoast_datum_copy(value)	pg_detoast_datum_copy_door(value)
-#define pg_detoast_datum_packed(value)	pg_detoast_datum_packed_door(value)
+#define detoast_attr(value)			DetoastAttr(value)
+#define detoast_external_attr(value)	DetoastExternalAttr(value)
+#define pg_detoast_datum(value)		DetoastDatum(value)
+#define pg_detoast_datum_copy(value)	DetoastDatumCopy(value)
+#define pg_detoast_datum_packed(value)	DetoastDatumPacked(value)
 
 /* waits */
 #define XactLockTableWait(...)		DOOR(XactLockTableWait(__VA_ARGS__))
