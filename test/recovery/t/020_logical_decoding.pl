@@ -21,7 +21,7 @@ max_replication_slots = 10
 logical_decoding_work_mem = '64kB'
 });
 $node->start;
-one($node, 'CREATE SCHEMA inplace; CREATE EXTENSION inplace');
+one($node, 'CREATE EXTENSION inplace');
 
 # What the slot has to say, without xids.
 sub decoded

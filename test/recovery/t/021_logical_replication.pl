@@ -24,7 +24,7 @@ max_worker_processes = 24
 };
 my $pub = new_node('publisher', conf => $conf, allows_streaming => 'logical');
 my $sub = new_node('subscriber', conf => $conf, allows_streaming => 'logical');
-$_->start, one($_, 'CREATE SCHEMA inplace; CREATE EXTENSION inplace') for $pub, $sub;
+$_->start, one($_, 'CREATE EXTENSION inplace') for $pub, $sub;
 
 # Access methods of a table on the publisher and on the subscriber, and the
 # replica identity.

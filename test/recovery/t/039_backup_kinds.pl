@@ -21,7 +21,7 @@ $conf .= "summarize_wal = on\n" if pg_major() >= 17;
 my $primary = new_node('primary', allows_streaming => 1, conf => $conf,
 	extra => [ pg_major() >= 18 ? '--no-data-checksums' : () ]);
 $primary->start;
-one($primary, 'CREATE SCHEMA inplace; CREATE EXTENSION inplace');
+one($primary, 'CREATE EXTENSION inplace');
 is(one($primary, q{
 	CREATE TABLE t (id int PRIMARY KEY, a int, w text);
 	CREATE INDEX t_a ON t (a);

@@ -49,7 +49,7 @@ foreach my $am (@methods)
 {
 	one($node, "CREATE DATABASE $am");
 	one($node, "ALTER DATABASE $am SET default_table_access_method = $am");
-	one($node, 'CREATE SCHEMA inplace; CREATE EXTENSION inplace', $am);
+	one($node, 'CREATE EXTENSION inplace', $am);
 	one($node, q{
 		CREATE FUNCTION longer() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
