@@ -712,7 +712,7 @@ DefineSettings(void)
 							"Largest number of undo extents in use on the server.",
 							"An extent is 32 blocks. Each takes 32 bytes of shared memory.",
 							&inplace_undo_extents,
-							262144, 1024, 8000000,
+							262144, 256, 8000000,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.undo_limit",

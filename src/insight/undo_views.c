@@ -39,6 +39,7 @@ static void
 SummarizeSpace(UndoKind kind, SpaceSummary *s)
 {
 	UndoSpace  *sp = UndoSpaceLock(kind, LW_SHARED);
+	uint32		tail = UndoTailExtents(sp);
 
 	memset(s, 0, sizeof(*s));
 	s->extents = sp->nextents;
@@ -60,6 +61,16 @@ SummarizeSpace(UndoKind kind, SpaceSummary *s)
 			(!TransactionIdIsValid(s->oldest) ||
 			 TransactionIdPrecedes(newest, s->oldest)))
 			s->oldest = newest;
+	}
+	s->extents += tail;
+	if (tail > 0)
+	{
+		s->used_bytes += (int64) (sp->tail_end - UndoExtentStart(sp->nextents)) * BLCKSZ;
+		if (sp->tail_scanned < sp->tail_end)
+			s->to_restore += tail;
+		if (!TransactionIdIsValid(s->oldest) ||
+			TransactionIdPrecedes(sp->tail_xid, s->oldest))
+			s->oldest = sp->tail_xid;
 	}
 	s->horizon = sp->horizon;
 	s->restored = pg_atomic_read_u64(&sp->rows_restored);

@@ -13,7 +13,8 @@
  *		 pages (NEEDS_SCAN is not set), and the snapshots that can have seen
  *		 the pages before that have gone, too.
  *
- * or when nobody is led to it any more (release.c).
+ * or when nobody is led to it any more (release.c).  For extents without a place in
+ * the map (the tail, space.c) the same goes for all of them together.
  *
  * The last part of 3 is needed because a reader may copy a page and follow
  * its rows' undo later, from the copy.  The horizon says nothing about an
@@ -45,6 +46,7 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "commands/dbcommands.h"
 #include "storage/lmgr.h"
 #include "undo/holders.h"
 #include "undo/release.h"
@@ -462,6 +464,32 @@ ExtentScanned(UndoExtent *ext)
 }
 
 /*
+ * Restore the aborted changes recorded on a page.  Returns false if the tick has to
+ * end.
+ */
+static bool
+BlockScan(DiscardState *ds, BlockNumber blk, UndoScanResult *result)
+{
+	PGAlignedBlock copy;
+	Buffer		buffer;
+
+	CHECK_FOR_INTERRUPTS();
+	if (UndoWorkerShouldStop())
+		return false;
+
+	buffer = ReadBuffer(ds->undorel, blk);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+
+	/* a relation that was missing is looked for once a page */
+	if (ds->target_valid && ds->target == NULL)
+		TargetClose(ds);
+	*result = UndoScanPage((Page) copy.data, blk, RestoreRecord, ds);
+	return ds->target == NULL || TickRenew(ds);
+}
+
+/*
  * Restore the aborted changes recorded in extent n.  Returns false if the
  * tick has to end.
  */
@@ -492,24 +520,10 @@ ExtentScan(DiscardState *ds, uint32 n)
 
 	for (uint16 i = ext->scanned; i < fill; i++)
 	{
-		PGAlignedBlock copy;
-		BlockNumber blk = UndoExtentStart(n) + i;
-		Buffer		buffer;
 		UndoScanResult r;
 
-		CHECK_FOR_INTERRUPTS();
-		if (UndoWorkerShouldStop())
+		if (!BlockScan(ds, UndoExtentStart(n) + i, &r))
 			return false;
-
-		buffer = ReadBuffer(ds->undorel, blk);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
-		UnlockReleaseBuffer(buffer);
-
-		/* a relation that was missing is looked for once a page */
-		if (ds->target_valid && ds->target == NULL)
-			TargetClose(ds);
-		r = UndoScanPage((Page) copy.data, blk, RestoreRecord, ds);
 
 		/* the last page may still grow */
 		if (r == UNDO_SCAN_DONE && worst == UNDO_SCAN_DONE && i + 1 < fill)
@@ -517,9 +531,6 @@ ExtentScan(DiscardState *ds, uint32 n)
 		if (r == UNDO_SCAN_LATER ||
 			(r == UNDO_SCAN_WAIT && worst == UNDO_SCAN_DONE))
 			worst = r;
-
-		if (ds->target != NULL && !TickRenew(ds))
-			return false;
 	}
 
 	if (worst != UNDO_SCAN_LATER)
@@ -604,7 +615,7 @@ RestoreExtents(DiscardState *ds)
 {
 	TimestampTz start = GetCurrentTimestamp();
 	uint32		nextents = UndoSpaceExtents(ds->space);
-	uint32		first = next_to_restore[ds->kind] % nextents;
+	uint32		first = nextents == 0 ? 0 : next_to_restore[ds->kind] % nextents;
 
 	ds->progress = false;
 	for (uint32 i = 0; i < nextents && !ds->more; i++)
@@ -771,6 +782,106 @@ DiscardExtents(DiscardState *ds)
 	LWLockRelease(&sp->lock.lock);
 }
 
+/* ---------------- extents without a place in the map ---------------- */
+
+/*
+ * Restore what was aborted in the tail (space.c), page after page.  That waits until
+ * all its transactions have ended, so it is gone through once.  Returns false if
+ * the tick has to end.
+ */
+static bool
+TailScan(DiscardState *ds, uint32 unused)
+{
+	UndoSpace  *sp = ds->space;
+	TimestampTz start = GetCurrentTimestamp();
+
+	UndoWorkerCheckClaim(sp);
+	ds->past_horizon = true;
+	while (sp->tail_scanned < sp->tail_end)
+	{
+		UndoScanResult result;
+
+		if (!BlockScan(ds, sp->tail_scanned, &result))
+			return false;
+		if (result != UNDO_SCAN_DONE)
+			return true;
+		sp->tail_scanned++;
+		if (sp->tail_scanned < sp->tail_end &&
+			TimestampDifferenceExceeds(start, GetCurrentTimestamp(),
+									   RESTORE_MS))
+		{
+			ds->more = true;
+			break;
+		}
+	}
+	/* as in ExtentScanned */
+	if (sp->tail_scanned == sp->tail_end)
+		sp->tail_xid = ReadNextTransactionId();
+	return true;
+}
+
+static void
+TailReport(DiscardState *ds)
+{
+	static bool reported[UNDO_SHARED_KINDS];
+
+	if (reported[ds->kind])
+		return;
+	reported[ds->kind] = true;
+	ereport(LOG,
+			(errmsg("undo of database \"%s\" has %u extents more than \"inplace.undo_extents\" (%d) has places for",
+					get_database_name(MyDatabaseId), UndoTailExtents(ds->space),
+					inplace_undo_extents),
+			 errdetail("They are given back when nothing in them is needed any more; until then the file does not grow."),
+			 errhint("With \"inplace.undo_extents\" of %u or more, after a restart, it could.",
+					 UndoExtentsWanted())));
+}
+
+/*
+ * Give the tail back if it can be: the conditions are those of an extent.
+ * Returns false if the tick has to end.
+ */
+static bool
+DiscardTail(DiscardState *ds)
+{
+	static TimestampTz retry = 0;
+	UndoSpace  *sp = ds->space;
+
+	if (sp->tail_end == 0)
+		return true;
+	TailReport(ds);
+	if (!TransactionIdPrecedes(sp->tail_xid, ds->horizon))
+	{
+		if (!TransactionIdPrecedes(sp->tail_xid, ReadNextTransactionId()))
+			ds->burn = true;
+		return true;
+	}
+	if (sp->tail_scanned < sp->tail_end)
+	{
+		bool		failed = false;
+		bool		ok = true;
+
+		if (GetCurrentTimestamp() >= retry)
+			ok = TickTry(ds, TailScan, 0, &failed);
+		if (failed)
+			retry = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_RETRY_MS);
+		if (ok)
+			TargetClose(ds);
+		return ok;
+	}
+
+	if (ds->kind == UNDO_LOGGED)
+	{
+		inplace_log_discard(MyDatabaseId, sp->tail_xid);
+		UndoNoteDiscarded(sp, sp->tail_xid);
+	}
+	UndoWorkerCheckClaim(sp);
+	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
+	UndoTailEnd(sp);
+	LWLockRelease(&sp->lock.lock);
+	return true;
+}
+
 /* ---------------- the tick ---------------- */
 
 static void
@@ -785,6 +896,8 @@ DiscardTickSpace(DiscardState *ds)
 	if (!RestoreExtents(ds) || !FindReleasable(ds))
 		return;
 	DiscardExtents(ds);
+	if (!DiscardTail(ds))
+		return;
 	UndoShrink(ds->space, ds->undorel);
 }
 
@@ -861,13 +974,13 @@ UndoDiscardTick(bool *in_use, bool *more)
 		ds.space = spaces[kind];
 		ds.undo_relid = relids[kind];
 		UndoForgetDiscarded(ds.space);
-		if (ds.space->nextents > 0)
+		if (!UndoSpaceIsEmpty(ds.space))
 		{
 			if (TickBegin(&ds))
 				DiscardTickSpace(&ds);
 			TickEnd(&ds);
 		}
-		if (ds.space->nextents > 0)
+		if (!UndoSpaceIsEmpty(ds.space))
 			*in_use = true;
 		burn |= ds.burn;
 		*more |= ds.more || ds.more_release;

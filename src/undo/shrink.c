@@ -128,6 +128,7 @@ TruncateFile(UndoSpace *sp, Relation undorel, uint32 keep)
 	UndoWorkerCheckClaim(sp);
 	LWLockAcquire(&sp->extend_lock.lock, LW_EXCLUSIVE);
 	LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
+	Assert(sp->tail_end == 0);
 	(void) CountInUse(sp, 0, &end);
 	keep = Max(keep, end);
 	if (keep < sp->nextents)
@@ -177,7 +178,7 @@ UndoShrink(UndoSpace *sp, Relation undorel)
 		mem->movers = 0;
 	}
 
-	if (mem->nslots < NSLOTS)
+	if (mem->nslots < NSLOTS || sp->tail_end != 0)
 		return;
 	keep = Max(most.used + most.taken, end);
 	if (sp->nextents > keep + (most.taken > 0 ? SLACK(keep) : 0))

@@ -62,6 +62,14 @@
  *	  The worker first takes the extents out of the map, so nobody needs to
  *	  wait for the truncation but those who have to extend.
  *
+ * The tail
+ *	  A file may have more extents than there are places for in the pool: the
+ *	  setting was larger when it was written, here or on the server that this
+ *	  one was a standby of.  Then the map has the first of them, as many as are
+ *	  to be had, and the rest, the tail, is kept, and given back, as a whole
+ *	  (discard.c).  Until then the map gets no more extents, and the file is not
+ *	  cut off.
+ *
  * Lock order
  *	  data pages -> undo page -> directory -> extend_lock -> the space's lock
  *	  -> meta page -> pool_lock (a spinlock).  The space's lock is never held
@@ -105,18 +113,12 @@ UndoSpaceSize(void)
 						  UndoPoolChunks() * sizeof(uint16));
 }
 
-static int
-UndoNumSpaces(void)
-{
-	return Min(UNDO_MAX_SPACES, UndoPoolChunks());
-}
-
 Size
 UndoShmemSize(void)
 {
 	Size		size = CACHELINEALIGN(sizeof(UndoShared));
 
-	size = add_size(size, mul_size(UndoNumSpaces(), UndoSpaceSize()));
+	size = add_size(size, mul_size(UNDO_MAX_SPACES, UndoSpaceSize()));
 	size = add_size(size, CACHELINEALIGN(UndoPoolChunks() * sizeof(uint16)));
 	size = add_size(size, mul_size(UndoPoolChunks() * UNDO_CHUNK_EXTENTS,
 								   sizeof(UndoExtent)));
@@ -170,7 +172,7 @@ UndoShmemInit(void)
 	undo_shared = (UndoShared *) p;
 	p += CACHELINEALIGN(sizeof(UndoShared));
 	undo_spaces = p;
-	p += UndoNumSpaces() * UndoSpaceSize();
+	p += UNDO_MAX_SPACES * UndoSpaceSize();
 	undo_free_chunks = (uint16 *) p;
 	p += CACHELINEALIGN(UndoPoolChunks() * sizeof(uint16));
 	undo_pool = (UndoExtent *) p;
@@ -187,14 +189,14 @@ UndoShmemInit(void)
 	LWLockInitialize(&undo_shared->directory.lock, tranche);
 	LWLockInitialize(&undo_shared->workers_lock.lock, tranche);
 	SpinLockInit(&undo_shared->pool_lock);
-	undo_shared->nspaces = UndoNumSpaces();
+	undo_shared->nspaces = UNDO_MAX_SPACES;
 	undo_shared->pool_chunks = UndoPoolChunks();
 	undo_shared->pool_nfree = UndoPoolChunks();
 	for (uint32 i = 0; i < UndoPoolChunks(); i++)
 		undo_free_chunks[i] = UndoPoolChunks() - 1 - i;
 
-	memset(undo_spaces, 0, UndoNumSpaces() * UndoSpaceSize());
-	for (int i = 0; i < UndoNumSpaces(); i++)
+	memset(undo_spaces, 0, UNDO_MAX_SPACES * UndoSpaceSize());
+	for (int i = 0; i < UNDO_MAX_SPACES; i++)
 	{
 		UndoSpaceShmemInit(UndoSpaceAt(i), tranche);
 		LWLockInitialize(&UndoSpaceAt(i)->extend_lock.lock, tranche_extend);
@@ -265,16 +267,83 @@ UndoSpaceCut(UndoSpace *sp, uint32 keep)
 	return keep;
 }
 
-static void
-UndoReportFull(void)
+/* ---------------- the tail ---------------- */
+
+uint32
+UndoTailExtents(UndoSpace *sp)
 {
+	BlockNumber start = UndoExtentStart(sp->nextents);
+
+	return sp->tail_end > start ?
+		(sp->tail_end - start + UNDO_EXTENT_BLOCKS - 1) / UNDO_EXTENT_BLOCKS : 0;
+}
+
+/*
+ * It has been given back.  With the lock held exclusively.
+ */
+void
+UndoTailEnd(UndoSpace *sp)
+{
+	Assert(LWLockHeldByMeInMode(&sp->lock.lock, LW_EXCLUSIVE));
+	sp->tail_end = 0;
+}
+
+/*
+ * The least inplace.undo_extents with which all that there is now would have a
+ * place, and something would be left.  Looks at the spaces without a lock.
+ */
+uint32
+UndoExtentsWanted(void)
+{
+	uint32		chunks = 1;
+
+	for (int i = 0; i < undo_shared->nspaces; i++)
+	{
+		UndoSpace  *sp = UndoSpaceAt(i);
+
+		if (sp->in_use)
+			chunks += sp->nchunks +
+				(UndoTailExtents(sp) + UNDO_CHUNK_EXTENTS - 1) / UNDO_CHUNK_EXTENTS;
+	}
+	return chunks * UNDO_CHUNK_EXTENTS;
+}
+
+/* ---------------- making the map, and making it longer ---------------- */
+
+static void
+UndoReportFull(UndoSpace *sp)
+{
+	uint32		tail = UndoTailExtents(sp);
+
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("undo of inplace tables has reached the limit of %d extents (%d MB)",
 					inplace_undo_extents,
 					(int) ((int64) inplace_undo_extents *
 						   UNDO_EXTENT_BLOCKS * BLCKSZ / (1024 * 1024))),
-			 errhint("View inplace.undo_holders shows who holds undo back; \"inplace.undo_extents\" sets the limit.")));
+			 tail == 0 ? 0 :
+			 errdetail("%u extents of this database are beyond it: they were written when the setting was larger, and have not been given back yet.",
+					   tail),
+			 tail == 0 ?
+			 errhint("View inplace.undo_holders shows who holds undo back; \"inplace.undo_extents\" sets the limit.") :
+			 errhint("View inplace.undo_holders shows who holds undo back.  Or set \"inplace.undo_extents\" to %u or more, and restart the server.",
+					 UndoExtentsWanted())));
+}
+
+/*
+ * How many chunks a file of nextents may have when its map is made.  If there are
+ * not enough some are left for others.
+ */
+static uint32
+UndoChunksToTake(uint32 nextents)
+{
+	uint32		want = (nextents + UNDO_CHUNK_EXTENTS - 1) / UNDO_CHUNK_EXTENTS;
+	uint32		nfree;
+
+	SpinLockAcquire(&undo_shared->pool_lock);
+	nfree = undo_shared->pool_nfree;
+	SpinLockRelease(&undo_shared->pool_lock);
+	return want <= nfree ? want : nfree - nfree / 4;
 }
 
 /*
@@ -286,6 +355,8 @@ UndoSpaceBuild(UndoSpace *sp, Relation undorel)
 {
 	BlockNumber nblocks;
 	uint32		nextents;
+	uint32		chunks;
+	uint32		n;
 	TransactionId newest = ReadNextTransactionId();
 
 	Assert(!RecoveryInProgress());
@@ -302,12 +373,15 @@ UndoSpaceBuild(UndoSpace *sp, Relation undorel)
 	/* left over if this was tried before, and failed */
 	UndoChunksKeep(sp, 0);
 	sp->nextents = 0;
-	for (uint32 n = 0; n < nextents; n++)
+	sp->tail_end = 0;
+	chunks = UndoChunksToTake(nextents);
+	for (n = 0; n < nextents; n++)
 	{
 		UndoExtent *ext;
 
-		if (n % UNDO_CHUNK_EXTENTS == 0 && !UndoChunkAdd(sp))
-			UndoReportFull();
+		if (n % UNDO_CHUNK_EXTENTS == 0 &&
+			(sp->nchunks == chunks || !UndoChunkAdd(sp)))
+			break;
 		ext = UndoExtentAt(sp, n);
 		ext->fill = Min(UNDO_EXTENT_BLOCKS, nblocks - UndoExtentStart(n));
 		ext->scanned = 0;
@@ -316,8 +390,14 @@ UndoSpaceBuild(UndoSpace *sp, Relation undorel)
 		pg_atomic_write_u64(&ext->ended, 0);
 		pg_atomic_write_u32(&ext->state, EXT_FULL | EXT_NEEDS_SCAN | EXT_DIRTY);
 	}
-	sp->first_free = nextents;
-	sp->nextents = nextents;
+	sp->first_free = n;
+	sp->nextents = n;
+	if (n < nextents)
+	{
+		sp->tail_end = nblocks;
+		sp->tail_scanned = UndoExtentStart(n);
+		sp->tail_xid = newest;
+	}
 	sp->built = true;
 }
 
@@ -330,10 +410,10 @@ UndoSpaceAddExtent(UndoSpace *sp)
 	uint32		n = sp->nextents;
 	UndoExtent *ext;
 
-	if (UndoExtentStart(n + 1) < UndoExtentStart(n))
-		UndoReportFull();
+	if (sp->tail_end != 0 || UndoExtentStart(n + 1) < UndoExtentStart(n))
+		UndoReportFull(sp);
 	if (n == sp->nchunks * UNDO_CHUNK_EXTENTS && !UndoChunkAdd(sp))
-		UndoReportFull();
+		UndoReportFull(sp);
 
 	/* the chunk may come from a space that was forgotten with all it had */
 	ext = UndoExtentAt(sp, n);
@@ -407,7 +487,7 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 			LWLockRelease(&undo_shared->directory.lock);
 			return sp;
 		}
-		else if (sp->built && sp->nextents == 0 && !UndoSpaceHasWorker(sp))
+		else if (sp->built && UndoSpaceIsEmpty(sp) && !UndoSpaceHasWorker(sp))
 			idle_slot = idle_slot ? idle_slot : sp;
 	}
 	if (free_slot == NULL)
@@ -417,7 +497,7 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 		UndoSpace  *sp = free_slot;
 
 		LWLockAcquire(&sp->lock.lock, LW_EXCLUSIVE);
-		if (!sp->in_use || (sp->nextents == 0 && !UndoSpaceHasWorker(sp)))
+		if (!sp->in_use || (UndoSpaceIsEmpty(sp) && !UndoSpaceHasWorker(sp)))
 		{
 			/* before the locator, for UndoStandbysKnow */
 			pg_atomic_write_u32(&sp->discarded_xid, InvalidTransactionId);
@@ -428,6 +508,7 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 			sp->locator = *locator;
 			sp->nextents = 0;
 			sp->first_free = 0;
+			sp->tail_end = 0;
 			sp->horizon = InvalidTransactionId;
 			pg_atomic_write_u32(&sp->retreat, PG_UINT32_MAX);
 			pg_atomic_write_u64(&sp->rows_restored, 0);
@@ -441,8 +522,7 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 	if (free_slot == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("too many databases have undo of inplace tables at the same time"),
-				 errhint("Increase \"inplace.undo_extents\".")));
+				 errmsg("too many databases have undo of inplace tables at the same time")));
 	return free_slot;
 }
 
@@ -531,6 +611,7 @@ UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep)
 				wanted = true;
 		if (!wanted)
 		{
+			UndoTailEnd(sp);
 			UndoSpaceCut(sp, 0);
 			sp->built = false;
 			sp->in_use = false;
@@ -592,6 +673,8 @@ UndoReadIfInUse(UndoKind kind, Relation undorel, BlockNumber block)
 			block - UndoExtentStart(n) < ext->fill)
 			buffer = ReadBuffer(undorel, block);
 	}
+	else if (block < sp->tail_end)
+		buffer = ReadBuffer(undorel, block);
 	UndoSpaceUnlock(sp);
 	return buffer;
 }

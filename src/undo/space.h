@@ -76,6 +76,11 @@ typedef struct UndoSpace
 	uint32		nextents;		/* extents [0, nextents) exist */
 	uint32		nchunks;
 	uint32		first_free;		/* no extent below is EXT_FREE */
+	BlockNumber tail_end;		/* blocks after the extents in the map, that
+								 * have no place there; 0: none (space.c) */
+	BlockNumber tail_scanned;	/* ... those before never need a scan again; */
+	TransactionId tail_xid;		/* newest xid that makes them needed; both
+								 * are set by the worker only */
 	pg_atomic_uint32 worker_pid;	/* who discards here, or 0 (worker.c) */
 	TransactionId horizon;		/* that of the last discard, for the view */
 	pg_atomic_uint32 discarded_xid; /* newest that a discard record has told
@@ -147,6 +152,9 @@ extern UndoSpace *UndoSpaceAt(int i);
 extern UndoExtent *UndoExtentAt(UndoSpace *sp, uint32 n);
 extern void UndoSpaceAddExtent(UndoSpace *sp);
 extern uint32 UndoSpaceExtents(UndoSpace *sp);
+extern uint32 UndoTailExtents(UndoSpace *sp);
+extern void UndoTailEnd(UndoSpace *sp);
+extern uint32 UndoExtentsWanted(void);
 extern uint32 UndoLowestFree(UndoSpace *sp);
 extern uint32 UndoSpaceCut(UndoSpace *sp, uint32 keep);
 extern void UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep);
@@ -158,6 +166,13 @@ static inline BlockNumber
 UndoExtentStart(uint32 n)
 {
 	return (BlockNumber) n * UNDO_EXTENT_BLOCKS + 1;
+}
+
+/* is there any undo in it? */
+static inline bool
+UndoSpaceIsEmpty(UndoSpace *sp)
+{
+	return sp->nextents == 0 && sp->tail_end == 0;
 }
 
 /* undorel.c */

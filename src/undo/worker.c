@@ -464,7 +464,7 @@ LauncherChoose(bool *waiting)
 	{
 		UndoSpace  *sp = UndoSpaceAt(i);
 
-		if (sp->in_use && sp->nextents > 0)
+		if (sp->in_use && !UndoSpaceIsEmpty(sp))
 			LauncherDatabase(LocatorDb(sp->locator))->wanted = true;
 	}
 
