@@ -225,7 +225,7 @@ part_upstream_recovery() {
 	done
 	wait
 	# Those that crash servers on purpose do so with other signals.
-	check_log "$part" 'terminated by signal (6|11)|inconsistent page found' "$WORKDIR/upstream-tap"
+	check_log "$part" "terminated by signal (6|11)|inconsistent page found|$leaks" "$WORKDIR/upstream-tap"
 }
 
 # upstream_tap DIRECTORY NAME

@@ -205,10 +205,10 @@ UndoShmemInit(void)
 				   sizeof(LWLockPadded));
 	NoLockRegister(NO_LOCK_WORKERS, &undo_shared->workers_lock.lock, 1,
 				   sizeof(LWLockPadded));
-	NoLockRegister(NO_LOCK_SPACES, &UndoSpaceAt(0)->lock.lock, UndoNumSpaces(),
+	NoLockRegister(NO_LOCK_SPACES, &UndoSpaceAt(0)->lock.lock, undo_shared->nspaces,
 				   UndoSpaceSize());
 	NoLockRegister(NO_LOCK_EXTEND, &UndoSpaceAt(0)->extend_lock.lock,
-				   UndoNumSpaces(), UndoSpaceSize());
+				   undo_shared->nspaces, UndoSpaceSize());
 	for (uint32 i = 0; i < nextents; i++)
 	{
 		pg_atomic_init_u32(&undo_pool[i].state, EXT_FREE);
