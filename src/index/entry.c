@@ -233,6 +233,7 @@ inplace_entry_may_match(Relation table, Relation index, IndexTuple itup,
 	KeyMatch	match = inplace_entry_compare(table, index, itup, tup, tid);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	ResourceOwner owner = NULL;
 	ErrorData  *error;
 	bool		result;
 
@@ -242,8 +243,10 @@ inplace_entry_may_match(Relation table, Relation index, IndexTuple itup,
 		return true;
 	result = entry_has(index, itup,
 					   inplace_key_guarded(table, index, tup, tid, false,
-										   recheck_context(), values, isnull, &error),
+										   recheck_context(), &owner, values,
+										   isnull, &error),
 					   values, isnull);
+	inplace_end_guarded(&owner);
 	MemoryContextReset(recheck_context());
 	return result;
 }
@@ -406,6 +409,14 @@ version_aborted(const ChainWalk *walk)
 									 walk->off) == XID_ABORTED;
 }
 
+/* is no older version needed by anybody? */
+static bool
+is_last_needed(InplaceTupleHeader tup, TransactionId oldest_xmin)
+{
+	return (tup->t_infomask & IP_FROZEN) != 0 ||
+		TransactionIdPrecedes(tup->t_xid, oldest_xmin);
+}
+
 static KeyMatch
 version_matches(EntryQuestion *q, IndexTuple itup, const ChainWalk *walk,
 				const ItemPointerData *tid)
@@ -421,7 +432,9 @@ version_matches(EntryQuestion *q, IndexTuple itup, const ChainWalk *walk,
 	vk = version_keys_find(q->keys, tid, walk->tuple, walk->len);
 	if (vk == NULL)
 	{
-		if (q->may_want && !version_keys_are_many(q->keys))
+		/* where more than one version is needed, so are most entries */
+		if (q->may_want && is_last_needed(walk->tuple, q->oldest_xmin) &&
+			!version_keys_are_many(q->keys))
 		{
 			version_keys_want(q->keys, tid, walk->tuple, walk->len, false);
 			q->nwanted++;
@@ -438,7 +451,6 @@ static KeyMatch
 any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 					TransactionId *xid)
 {
-	KeyMatch	result = KEY_IS_OTHER;
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, walk->blk, walk->off);
@@ -458,9 +470,7 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 			case KEY_MATCHES:
 				return KEY_MATCHES;
 			case KEY_UNSURE:
-				/* go on, for the others whose keys will have to be known */
-				result = KEY_UNSURE;
-				break;
+				return KEY_UNSURE;
 			case KEY_IS_OTHER:
 				break;
 		}
@@ -474,7 +484,7 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 			 */
 			if (!TransactionIdPrecedes(*xid, q->oldest_xmin))
 				*xid = InvalidTransactionId;
-			return result;
+			return KEY_IS_OTHER;
 		}
 	}
 }

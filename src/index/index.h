@@ -13,7 +13,7 @@
  *	 1. Every version of a row that somebody may see has an entry with its
  *		key in each index.  So an entry goes only when no version that is
  *		still needed has its key (index_delete.c), which is found out with the
- *		index page locked.
+ *		index page locked.  Keys that are computed have been so before.
  *	 2. There is one entry at most for a key and a TID.  Before an entry is
  *		made it is looked for, unless there cannot be one (taking.c).  The row
  *		has been changed by then, so an entry that is found is needed again and
@@ -25,8 +25,8 @@
  *		equal: where an operator class does not promise that equal keys are
  *		identical (equalimage), an update to a key that is equal to the old
  *		one, or to that of an entry that is left, moves the row.  So keys are
- *		compared byte by byte; no code of an operator class runs under a page
- *		lock of the table.
+ *		compared byte by byte, by their lengths (table/compare.h); no code of an
+ *		operator class runs under a page lock of the table.
  *
  *	 5. What an entry has of INCLUDE columns (its payload) counts only while
  *		the row is not IP_STALE.  An update leaves it as it is and marks
@@ -37,14 +37,16 @@
  *	 6. In an index with expressions or a predicate all of this is about the key
  *		that is computed from a version, which may be none.  It is
  *		computed from old and new version before the row is changed; if it is
- *		the same, the update does not concern the index.  A row that leaves the
+ *		the same, the update does not concern the index.  It comes out the same in
+ *		every session, or the index takes no such update (safe_functions.c).
+ *		It is never computed with a page locked (version_keys.c, insertion.c).  A row that leaves the
  *		predicate or enters it is IP_STALE, for its entry is not of all its
  *		versions.
  *
  * An index does not take in-place updates of its columns (the row moves) if it
  * is not an inplace_btree, is not ready or not valid, has expressions or a
- * predicate with functions other than the server's own (key.c; unless they come out
- * as before: kept_key.c), or is unique with
+ * predicate with functions that are not known to come out the same in all sessions
+ * (key.c; unless they come out as before: kept_key.c), or is unique with
  * an operator class that makes no such promise and is not the server's own (a
  * unique check compares keys with the page locked).  Rows so long that their
  * payload might not fit an entry move, too; and so do those whose unique keys a

@@ -637,17 +637,38 @@ prepare_question(Deletion *d)
 	}
 }
 
+static uint32
+begin_of_groups(const Deletion *d)
+{
+	uint32		begin = pg_prng_uint32(&pg_global_prng_state);
+
+	if (d->ins == NULL)
+		return begin;
+	if (!d->ins->deletion_let_go)
+		d->ins->deletion_begins = begin;
+	return d->ins->deletion_begins;
+}
+
 /*
  * Would others be found to be deletable, if more keys were known?  Then let go of
  * the page, to come back with these.
  */
 static void
-let_go_for_more(Deletion *d)
+let_go_for_more(Deletion *d, int nvisited)
 {
 	if (d->question.nwanted == 0 || d->freed >= d->delstate->bottomupfreespace)
 		return;
 	d->ins->deletion_let_go = true;
+	d->ins->deletion_visits = nvisited;
 	inplace_let_go(d->ins);
+}
+
+/* come back with these, and through with them? */
+static bool
+knows_no_more(const Deletion *d, int nvisited)
+{
+	return d->ins != NULL && d->ins->deletion_let_go &&
+		nvisited >= d->ins->deletion_visits;
 }
 
 TransactionId
@@ -688,7 +709,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	}
 
 	groups = make_groups(delstate, &ngroups);
-	begin = d.ins ? d.ins->random : pg_prng_uint32(&pg_global_prng_state);
+	begin = begin_of_groups(&d);
 	if (delstate->bottomup)
 	{
 		neighbours = rank_groups(delstate, groups, &ngroups,
@@ -707,6 +728,9 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	if (bottomup_taking)
 	{
 		target = Max(target, BOTTOMUP_TAKING_TARGET);
+		/* keys that have been computed for it are not left for another time */
+		if (d.ins != NULL && d.ins->deletion_let_go)
+			target = BLCKSZ;
 		ra.rows = true;
 		ra.distance = BOTTOMUP_TAKING_DISTANCE;
 		if (!RelationUsesLocalBuffers(rel))
@@ -727,7 +751,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 			 */
 			if (nvisited >= neighbours && !taking)
 				target /= 2;
-			if (d.freed >= target)
+			if (d.freed >= target || knows_no_more(&d, nvisited))
 				break;
 		}
 
@@ -738,12 +762,11 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		if (group->left_alone)
 			continue;
 		nwanted = d.question.nwanted;
-		found = visit_block(&d, group);
 		/* what is not known yet may be as fruitful as anything */
-		found |= d.question.nwanted > nwanted;
+		found = visit_block(&d, group) || d.question.nwanted > nwanted;
+		nvisited++;
 		if (d.question.nwanted > 0 && version_keys_are_many(d.question.keys))
 			break;
-		nvisited++;
 		nfruitful += found;
 
 		/* where the best block has nothing, the next will not have more */
@@ -758,7 +781,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		(!TransactionIdIsValid(d.horizon) ||
 		 TransactionIdFollows(d.question.horizon, d.horizon)))
 		d.horizon = d.question.horizon;
-	let_go_for_more(&d);
+	let_go_for_more(&d, nvisited);
 
 	/* what comes after the last deletable entry is of no use to the caller */
 	Assert(delstate->bottomup || d.nkept > 0 || delstate->ndeltids == 0);

@@ -45,7 +45,6 @@
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
-#include "common/pg_prng.h"
 #include "index/index.h"
 #include "index/insertion.h"
 #include "index/key.h"
@@ -122,16 +121,28 @@ release_owner(ResourceOwner owner, bool success)
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, success, false);
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, success, false);
 	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, success, false);
-	ResourceOwnerDelete(owner);
 }
 
-/* of a call of nbtree that has been left */
+/*
+ * nbtree has come back: it has released its pins itself.  Only code of users, in an
+ * operator class, may have left anything, as locks on relations.
+ */
 static void
-release_all(ResourceOwner owner)
+end_owner(const Insertion *ins)
+{
+	if (!ins->key->comparable)
+		release_owner(ins->owner, true);
+	ResourceOwnerDelete(ins->owner);
+}
+
+/* nbtree has been left */
+static void
+release_all(const Insertion *ins)
 {
 	LWLockReleaseAll();
 	InterruptHoldoffCount = 0;
-	release_owner(owner, false);
+	release_owner(ins->owner, false);
+	ResourceOwnerDelete(ins->owner);
 }
 
 /*
@@ -142,16 +153,17 @@ static bool
 may_have_to_let_go(const Insertion *ins)
 {
 	Relation	index = ins->index;
-	const IndexKey *key = inplace_index_key(index);
 
+	if (ins->key == NULL)
+		return false;
 	if (inplace_key_is_computed(index))
-		return key->known;
+		return ins->key->known;
 	if (!ins->unique_check || !OidIsValid(ins->table->rd_rel->reltoastrelid))
 		return false;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (TupleDescAttr(RelationGetDescr(index), i)->attlen == -1 &&
 			!ins->isnull[i] &&
-			(!key->exact ||
+			(!ins->key->exact ||
 			 toast_raw_datum_size(ins->values[i]) > VARHDRSZ + NEVER_EXTERNAL))
 			return true;
 	return false;
@@ -225,9 +237,9 @@ try_insert(Insertion *ins, const InsertCall *call, MemoryContext work, bool *res
 
 	MemoryContextSwitchTo(cxt);
 	if (ins->let_go)
-		release_all(ins->owner);
+		release_all(ins);
 	else if (ins->owner != NULL)
-		release_owner(ins->owner, true);
+		end_owner(ins);
 	return !ins->let_go;
 }
 
@@ -243,10 +255,36 @@ prepare_again(Insertion *ins, MemoryContext work)
 	version_keys_compute(&ins->keys);
 }
 
+/* where nbtree works: mostly there is nothing in it that has to be given back */
+static MemoryContext
+work_context(void)
+{
+	static MemoryContext cxt = NULL;
+
+	if (inplace_insertion != NULL)
+		return AllocSetContextCreate(CurrentMemoryContext, "inplace index insertion",
+									 ALLOCSET_DEFAULT_SIZES);
+	if (cxt == NULL)
+		cxt = AllocSetContextCreate(TopMemoryContext, "inplace index insertion",
+									ALLOCSET_DEFAULT_SIZES);
+	else
+		MemoryContextReset(cxt);	/* after an error */
+	return cxt;
+}
+
+static void
+end_work(MemoryContext work)
+{
+	if (inplace_insertion != NULL)
+		MemoryContextDelete(work);
+	else
+		MemoryContextReset(work);
+}
+
 static bool
 insert_key(Insertion *ins, const InsertCall *call)
 {
-	MemoryContext work = NULL;
+	MemoryContext work;
 	bool		result = false;
 
 	/* what is locked here already, by whatever code this is called from, stays so */
@@ -257,12 +295,10 @@ insert_key(Insertion *ins, const InsertCall *call)
 		return result;
 	}
 	version_keys_init(&ins->keys, ins->table, ins->index);
-	ins->random = pg_prng_uint32(&pg_global_prng_state);
-	work = AllocSetContextCreate(CurrentMemoryContext, "inplace index insertion",
-								 ALLOCSET_SMALL_SIZES);
+	work = work_context();
 	while (!try_insert(ins, call, work, &result))
 		prepare_again(ins, work);
-	MemoryContextDelete(work);
+	end_work(work);
 	version_keys_free(&ins->keys);
 	return result;
 }
@@ -294,7 +330,7 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 	 */
 	put_in_line(index, values, isnull, in_line);
 	if (needs_key)
-		(void) inplace_index_key(index);
+		ins.key = inplace_index_key(index);
 	ins.index = index;
 	ins.table = table;
 	ins.values = in_line;

@@ -20,6 +20,7 @@ typedef struct Insertion
 {
 	Relation	index;
 	Relation	table;
+	const IndexKey *key;		/* NULL: nobody will ask for it */
 	const Datum *values;		/* the new key, and payload; in line */
 	const bool *isnull;
 	bool		unique_check;
@@ -32,7 +33,8 @@ typedef struct Insertion
 	VersionKeys keys;
 	VersionKey *failed;			/* its error is to be raised */
 	bool		deletion_let_go;	/* once is enough */
-	uint32		random;			/* where deletion begins, each time the same */
+	uint32		deletion_begins;	/* where, each time the same */
+	int			deletion_visits;	/* of blocks, before */
 
 	struct Insertion *outer;	/* by which code this one was made */
 } Insertion;

@@ -11,8 +11,8 @@
  * update that changes the key moves the row (kept_key.c).
  *
  * "Readable" is more: the server's own functions, whatever they look at, which do no
- * harm.  Until 0.1.0 was finished all these were taken, but for a list of exceptions
- * that was not complete, so such an index may have stale entries.  Therefore
+ * harm.  An index of an earlier version of the extension, which took all these but
+ * for a list of exceptions, may have stale entries.  Therefore
  *	 - a scan compares the entry that led to a stale row with the key that the row
  *	   has for the reader, as it always did
  *	 - a sweep leaves the mark to rows with an entry that is not their key's
@@ -617,26 +617,28 @@ is_of_version(const ErrorData *error)
  * fails the result is KEY_UNKNOWN, and the error a copy in the caller's memory
  * context.  Memory for the work, and the values, is from "work".
  *
- * What the functions hold when they fail has an owner of its own, for no
- * transaction is rolled back: catalog cache entries, the TOAST table.
+ * What the functions hold when they fail, catalog cache entries, the TOAST table, is
+ * "owner's", for no transaction is rolled back.
  */
 KeyOf
 inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
 					const ItemPointerData *tid, bool fetch, MemoryContext work,
-					Datum *values, bool *isnull, ErrorData **error)
+					ResourceOwner *owner, Datum *values, bool *isnull,
+					ErrorData **error)
 {
 	volatile KeyOf result = KEY_UNKNOWN;
 	MemoryContext cxt = MemoryContextSwitchTo(work);
 	ResourceOwner outer = CurrentResourceOwner;
-	ResourceOwner owner = ResourceOwnerCreate(outer, "inplace index key");
 	uint32		holdoff = InterruptHoldoffCount;
 	uint32		cancel_holdoff = QueryCancelHoldoffCount;
 
 	AssertNoPageLock();
 	*error = NULL;
+	if (*owner == NULL)
+		*owner = ResourceOwnerCreate(outer, "inplace index key");
 	PG_TRY();
 	{
-		CurrentResourceOwner = owner;
+		CurrentResourceOwner = *owner;
 		result = key_in_line(table, index, tup, tid, fetch, values, isnull);
 		CurrentResourceOwner = outer;
 	}
@@ -651,13 +653,23 @@ inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
 		/* an error sets them to 0 */
 		InterruptHoldoffCount = holdoff;
 		QueryCancelHoldoffCount = cancel_holdoff;
+		inplace_end_guarded(owner);
 	}
 	PG_END_TRY();
 
 	MemoryContextSwitchTo(cxt);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_BEFORE_LOCKS, false, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_LOCKS, false, false);
-	ResourceOwnerRelease(owner, RESOURCE_RELEASE_AFTER_LOCKS, false, false);
-	ResourceOwnerDelete(owner);
 	return result;
+}
+
+/* give back what the owner has */
+void
+inplace_end_guarded(ResourceOwner *owner)
+{
+	if (*owner == NULL)
+		return;
+	ResourceOwnerRelease(*owner, RESOURCE_RELEASE_BEFORE_LOCKS, false, false);
+	ResourceOwnerRelease(*owner, RESOURCE_RELEASE_LOCKS, false, false);
+	ResourceOwnerRelease(*owner, RESOURCE_RELEASE_AFTER_LOCKS, false, false);
+	ResourceOwnerDelete(*owner);
+	*owner = NULL;
 }

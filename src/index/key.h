@@ -14,6 +14,7 @@
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 #include "table/tuple.h"
+#include "utils/resowner.h"
 
 /* what has been found out about an index; in this process's memory */
 typedef struct IndexKey
@@ -60,6 +61,8 @@ extern KeyOf inplace_key_of_tuple(Relation table, Relation index,
 extern KeyOf inplace_key_guarded(Relation table, Relation index,
 								 InplaceTupleHeader tup, const ItemPointerData *tid,
 								 bool fetch, MemoryContext work,
+								 ResourceOwner *owner,
 								 Datum *values, bool *isnull, ErrorData **error);
+extern void inplace_end_guarded(ResourceOwner *owner);
 
 #endif							/* INPLACE_KEY_H */

@@ -166,14 +166,16 @@ keep_key(VersionKeys *keys, VersionKey *vk, const Datum *values, const bool *isn
 }
 
 static void
-compute_version(VersionKeys *keys, VersionKey *vk, MemoryContext work)
+compute_version(VersionKeys *keys, VersionKey *vk, MemoryContext work,
+				ResourceOwner *owner)
 {
 	MemoryContext old = MemoryContextSwitchTo(keys->cxt);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 
 	vk->key = inplace_key_guarded(keys->table, keys->index, vk->tuple, &vk->tid,
-								  vk->fetch, work, values, isnull, &vk->error);
+								  vk->fetch, work, owner, values, isnull,
+								  &vk->error);
 	if (vk->key == KEY_FOUND)
 		keep_key(keys, vk, values, isnull);
 	MemoryContextSwitchTo(old);
@@ -187,6 +189,7 @@ void
 version_keys_compute(VersionKeys *keys)
 {
 	MemoryContext work;
+	ResourceOwner owner = NULL;
 
 	AssertNoPageLock();
 	if (keys->wanted == NULL)
@@ -198,9 +201,10 @@ version_keys_compute(VersionKeys *keys)
 		VersionKey *vk = keys->wanted;
 
 		CHECK_FOR_INTERRUPTS();
-		compute_version(keys, vk, work);
+		compute_version(keys, vk, work, &owner);
 		vk->wanted = false;
 		keys->wanted = vk->next_wanted;
 	}
+	inplace_end_guarded(&owner);
 	MemoryContextDelete(work);
 }

@@ -84,6 +84,18 @@
 
 /* ---------------- which rows can be swept? ---------------- */
 
+/*
+ * What will be asked of the indexes while pages of the table are locked is found
+ * out before.
+ */
+void
+stale_learn_indexes(InplaceVacuum *vac)
+{
+	for (int i = 0; i < vac->nindexes; i++)
+		if (inplace_index_is_btree(vac->indrels[i]))
+			(void) inplace_index_key(vac->indrels[i]);
+}
+
 static bool
 is_external(TupleDesc desc, InplaceTupleHeader tup, AttrNumber att,
 			const ItemPointerData *tid)

@@ -526,6 +526,7 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	error_context_stack = &errcallback;
 
 	vac_open_indexes(rel, RowExclusiveLock, &vac->nindexes, &vac->indrels);
+	stale_learn_indexes(vac);
 	vac->indstats = palloc0(Max(vac->nindexes, 1) *
 							sizeof(IndexBulkDeleteResult *));
 	vac->seen_after_merging = palloc0(Max(vac->nindexes, 1) *

@@ -301,6 +301,7 @@ extern void dead_reader_end(DeadReader *reader);
 
 /* ---------------- stale.c ---------------- */
 
+extern void stale_learn_indexes(InplaceVacuum *vac);
 extern bool stale_clear_page(InplaceVacuum *vac, Buffer buffer,
 							 bool may_put_off);
 extern void stale_survey_row(InplaceVacuum *vac, OffsetNumber off,
