@@ -251,6 +251,30 @@ UndoWorkerRegister(void)
 	RegisterBackgroundWorker(&worker);
 }
 
+/* ---------------- both kinds of process ---------------- */
+
+static void
+SetOption(const char *name, const char *value)
+{
+	SetConfigOption(name, value, PGC_USERSET, PGC_S_SESSION);
+}
+
+/*
+ * What postgresql.conf says of these is meant for sessions.
+ */
+static void
+SetOptionsOfSessions(void)
+{
+	SetOption("synchronous_commit", "off");
+	SetOption("lock_timeout", "0");
+	SetOption("statement_timeout", "0");
+	SetOption("idle_in_transaction_session_timeout", "0");
+	SetOption("default_transaction_isolation", "read committed");
+	SetOption("default_transaction_read_only", "off");
+	if (GetConfigOption("transaction_timeout", true, false) != NULL)
+		SetOption("transaction_timeout", "0");
+}
+
 /* ---------------- the launcher ---------------- */
 
 static void
@@ -623,9 +647,10 @@ LauncherWork(void)
 		}
 		if (!DatabaseExists(db->dboid))
 		{
+			/* if that cannot be now it is tried again, not at once */
 			UndoSpacesForget(db->dboid, NULL, 0);
 			*db = databases[--ndatabases];
-			continue;
+			return true;
 		}
 		if (!LauncherStart(db))
 		{
@@ -670,6 +695,7 @@ InplaceUndoLauncherMain(Datum arg)
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	SetOptionsOfSessions();
 
 	orphans = LauncherInherit();
 	CacheRegisterSyscacheCallback(DATABASEOID, DatabasesChanged, (Datum) 0);
@@ -816,26 +842,13 @@ UndoWorkerShouldStop(void)
 }
 
 static void
-WorkerSetOption(const char *name, const char *value)
-{
-	SetConfigOption(name, value, PGC_USERSET, PGC_S_SESSION);
-}
-
-static void
 WorkerSetup(Oid dboid)
 {
 	BackgroundWorkerInitializeConnectionByOid(dboid, InvalidOid,
 											  BGWORKER_BYPASS_ALLOWCONN);
-	WorkerSetOption("application_name", "inplace undo worker");
-	WorkerSetOption("search_path", "");
-	WorkerSetOption("synchronous_commit", "off");
-	WorkerSetOption("lock_timeout", "0");
-	WorkerSetOption("statement_timeout", "0");
-	WorkerSetOption("idle_in_transaction_session_timeout", "0");
-	WorkerSetOption("default_transaction_isolation", "read committed");
-	WorkerSetOption("default_transaction_read_only", "off");
-	if (GetConfigOption("transaction_timeout", true, false) != NULL)
-		WorkerSetOption("transaction_timeout", "0");
+	SetOption("application_name", "inplace undo worker");
+	SetOption("search_path", "");
+	SetOptionsOfSessions();
 
 	/* as autovacuum: only somebody who watches it may have that */
 	SetConfigOption("zero_damaged_pages", "false", PGC_SUSET, PGC_S_OVERRIDE);
