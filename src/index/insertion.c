@@ -45,6 +45,7 @@
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
+#include "catalog/pg_type.h"
 #include "index/index.h"
 #include "index/insertion.h"
 #include "index/key.h"
@@ -56,7 +57,8 @@
 
 /*
  * Values up to this length are not moved to the TOAST table: with their header they
- * take no more than MAXALIGN(TOAST_POINTER_SIZE).
+ * take no more than MAXALIGN(TOAST_POINTER_SIZE).  (Of bpchar that says nothing: the
+ * length is in characters, and a value of the same key may have more bytes.)
  */
 #define NEVER_EXTERNAL		20
 
@@ -163,7 +165,7 @@ may_have_to_let_go(const Insertion *ins)
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (TupleDescAttr(RelationGetDescr(index), i)->attlen == -1 &&
 			!ins->isnull[i] &&
-			(!ins->key->exact ||
+			(!ins->key->exact || index->rd_opcintype[i] == BPCHAROID ||
 			 toast_raw_datum_size(ins->values[i]) > VARHDRSZ + NEVER_EXTERNAL))
 			return true;
 	return false;

@@ -46,5 +46,19 @@ INSERT INTO fk_div VALUES (5, 20, 0);
 UPDATE fk_div SET n = 0 WHERE id = 3;
 SELECT id, n FROM fk_div ORDER BY id;
 SELECT * FROM inplace.check('fk_div');
-DROP TABLE fk_heap, fk_inplace, fk_div;
+-- A char(n) of few bytes is equal to what had it before, though that row's present key has more
+-- bytes, and is in the TOAST table.
+CREATE TABLE fk_char (k char(7), pad text) USING inplace WITH (autovacuum_enabled = off);
+ALTER TABLE fk_char ALTER k SET STORAGE external, ALTER pad SET STORAGE plain;
+CREATE UNIQUE INDEX ON fk_char USING inplace_btree (k);
+INSERT INTO fk_char VALUES ('ab', repeat('q', 2010));
+UPDATE fk_char SET k = repeat(U&'\+01F600', 7) RETURNING ctid;
+-- (in line it would take a byte for its length)
+SELECT octet_length(k), pg_column_size(k) FROM fk_char;
+INSERT INTO fk_char VALUES ('ab', 'new');
+INSERT INTO fk_char VALUES ('ab', 'another');
+INSERT INTO fk_char VALUES (repeat(U&'\+01F600', 7), 'another');
+SELECT octet_length(k), length(pad) FROM fk_char ORDER BY 1;
+SELECT * FROM inplace.check('fk_char');
+DROP TABLE fk_heap, fk_inplace, fk_div, fk_char;
 DROP FUNCTION from_any_depth, deeper;
