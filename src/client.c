@@ -34,7 +34,6 @@
 #include "inplace.h"
 
 #include "libpq/libpq.h"
-#include "libpq/libpq-be.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
@@ -140,6 +139,9 @@ send_kept(void)
 static int
 send_error(const char *s, size_t len)
 {
+	WaitEvent	event;
+	int			n;
+
 	if (next_methods != socket_methods)
 		return next_methods->putmessage(MSG_ERROR, s, len);
 
@@ -152,10 +154,10 @@ send_error(const char *s, size_t len)
 			SetLatch(MyLatch);
 			break;
 		}
-		(void) WaitLatchOrSocket(MyLatch,
-								 WL_LATCH_SET | WL_SOCKET_WRITEABLE | WL_TIMEOUT |
-								 WL_EXIT_ON_PM_DEATH,
-								 MyProcPort->sock, 1000, WAIT_EVENT_CLIENT_WRITE);
+		ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_WRITEABLE, NULL);
+		n = WaitEventSetWait(FeBeWaitSet, 1000, &event, 1, WAIT_EVENT_CLIENT_WRITE);
+		if (n > 0 && (event.events & WL_POSTMASTER_DEATH))
+			proc_exit(1);
 		ResetLatch(MyLatch);
 		(void) next_methods->flush_if_writable();
 	}
