@@ -33,6 +33,9 @@
  */
 #include "inplace.h"
 
+/* nothing that has to do with these is used, and their headers may not be there */
+#undef ENABLE_GSS
+#undef USE_OPENSSL
 #include "libpq/libpq.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
