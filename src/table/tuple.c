@@ -778,13 +778,21 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
 void
 inplace_damaged_row(Oid relid, const ItemPointerData *tid)
 {
-	char	   *relname = OidIsValid(relid) ? get_rel_name(relid) : NULL;
+	char	   *relname;
+	ItemPointerData row;
+
+	/* the TID may be on a page; and a name is not looked up with one locked */
+	ItemPointerSetInvalid(&row);
+	if (tid != NULL)
+		row = *tid;
+	(void) InplaceBeforeReport(ERROR);
+	relname = OidIsValid(relid) ? get_rel_name(relid) : NULL;
 
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 tid != NULL && ItemPointerIsValid(tid) ?
+			 ItemPointerIsValid(&row) ?
 			 errmsg("row (%u,%u) of relation \"%s\" is damaged",
-					ItemPointerGetBlockNumberNoCheck(tid), TidOffset(tid),
+					ItemPointerGetBlockNumberNoCheck(&row), TidOffset(&row),
 					relname ? relname : "?") :
 			 errmsg("a row of relation \"%s\" is damaged",
 					relname ? relname : "?"),
