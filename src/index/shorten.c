@@ -212,26 +212,22 @@ lock_meta_of(Relation index, BlockNumber blk)
 	return InvalidBuffer;
 }
 
-/* do the pages around it lead to the page?  If not the index is damaged. */
-static bool
-links_agree(Relation index, const PageMove *move)
+/*
+ * Which of the pages around it does not lead to the page?  If one does not the
+ * index is damaged.
+ */
+static BlockNumber
+disagreeing_sibling(const PageMove *move)
 {
 	BlockNumber blk = BufferGetBlockNumber(move->from);
-	BlockNumber bad = InvalidBlockNumber;
 
 	if (BufferIsValid(move->left) &&
 		BTPageGetOpaque(BufferGetPage(move->left))->btpo_next != blk)
-		bad = BufferGetBlockNumber(move->left);
-	else if (BufferIsValid(move->right) &&
+		return BufferGetBlockNumber(move->left);
+	if (BufferIsValid(move->right) &&
 			 BTPageGetOpaque(BufferGetPage(move->right))->btpo_prev != blk)
-		bad = BufferGetBlockNumber(move->right);
-	if (bad == InvalidBlockNumber)
-		return true;
-	ereport(LOG,
-			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("block %u of index \"%s\" does not lead to its sibling, block %u",
-					bad, RelationGetRelationName(index), blk)));
-	return false;
+		return BufferGetBlockNumber(move->right);
+	return InvalidBlockNumber;
 }
 
 static void
@@ -286,6 +282,7 @@ move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
 	Relation	index = s->index;
 	PageMove	move = {0};
 	BTPageOpaqueData opaque;
+	BlockNumber bad;
 	bool		go_on = true;
 
 	/* (its siblings stay who they are: nobody else is here) */
@@ -301,7 +298,8 @@ move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
 	move.parent = lock_if_any(index, parent);
 	move.off = off;
 	move.meta = lock_meta_of(index, blk);
-	if (!links_agree(index, &move))
+	bad = disagreeing_sibling(&move);
+	if (bad != InvalidBlockNumber)
 		go_on = false;
 	else
 	{
@@ -318,6 +316,11 @@ move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
 	release_if_any(index, move.right);
 	_bt_relbuf(index, move.from);
 	release_if_any(index, move.left);
+	if (bad != InvalidBlockNumber)
+		ereport(LOG,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("block %u of index \"%s\" does not lead to its sibling, block %u",
+						bad, RelationGetRelationName(index), blk)));
 	return go_on;
 }
 
