@@ -27,7 +27,7 @@ $node->safe_psql('postgres', q{
 # 300 bytes of characters of three bytes, which 200 does not divide
 my $holder = psql_session($node);
 $holder->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ',
-	qq{SELECT 'secret word', '} . ("\xe2\x82\xac" x 100) . q{'});
+	qq{SELECT 'secret words', '} . ("\xe2\x82\xac" x 100) . q{'});
 
 my $from = -s $node->logfile;
 my ($rc, $out, $err) = $node->psql('postgres', q{
@@ -39,8 +39,8 @@ like($err, qr/ERROR:  53400/, 'and the error');
 unlike($err, qr/secret|DETAIL|needs undo/, 'but not the text of another session');
 
 my $log = slurp_file($node->logfile, $from);
-like($log, qr/Process \d+ needs undo from transaction \d+ on \(age \d+\): SELECT 'secret word'/, 'the log has it');
-my ($text) = $log =~ /: (SELECT 'secret word'.*)/;
+like($log, qr/Process \d+ needs undo from transaction \d+ on \(age \d+\): SELECT 'secret words'/, 'the log has it');
+my ($text) = $log =~ /: (SELECT 'secret words'.*)/;
 cmp_ok(length($text), '<=', 200, 'cut');
 cmp_ok(length($text), '>', 190, '... but not by more than a character');
 ok($text =~ /\A[\x00-\x7f]*(\xe2\x82\xac)+\z/, '... between characters');
