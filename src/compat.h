@@ -441,6 +441,15 @@ BtPrimitiveScan(BTScanOpaque so)
 #define CheckRelationOwner(relid)	pg_class_ownercheck(relid, GetUserId())
 #endif
 
+/* ... or somebody who may maintain it (17) */
+#if PG_VERSION_NUM >= 170000
+#define CheckRelationMaintainer(relid) \
+	(CheckRelationOwner(relid) || \
+	 pg_class_aclcheck(relid, GetUserId(), ACL_MAINTAIN) == ACLCHECK_OK)
+#else
+#define CheckRelationMaintainer(relid)	CheckRelationOwner(relid)
+#endif
+
 /* ... and of a database */
 #if PG_VERSION_NUM >= 160000
 #define DatabaseOwnedBy(dboid, roleid) \

@@ -39,6 +39,7 @@
 #include "storage/lmgr.h"
 #include "storage/smgr.h"
 #include "table/table.h"
+#include "utils/acl.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -217,6 +218,20 @@ check_named(const RangeVar *rv, bool wait)
 }
 
 /*
+ * For a statement that looks whose the table is before it locks it: a role without
+ * rights is not to wait, nor to stand in the queue for the lock.
+ */
+static void
+check_maintained(const RangeVar *rv)
+{
+	Oid			relid = rv == NULL ? InvalidOid :
+		RangeVarGetRelid(rv, NoLock, true);
+
+	if (OidIsValid(relid) && CheckRelationMaintainer(relid))
+		check_relid(relid, true);
+}
+
+/*
  * All tables of the database, for a VACUUM or ANALYZE that names none.
  */
 static void
@@ -299,21 +314,21 @@ inplace_check_tables_of(Node *stmt)
 			check_vacuum((VacuumStmt *) stmt);
 			break;
 		case T_ClusterStmt:
-			check_named(((ClusterStmt *) stmt)->relation, true);
+			check_maintained(((ClusterStmt *) stmt)->relation);
 			break;
 		case T_IndexStmt:
-			check_named(((IndexStmt *) stmt)->relation, true);
+			check_maintained(((IndexStmt *) stmt)->relation);
 			break;
 		case T_ReindexStmt:
 			if (((ReindexStmt *) stmt)->kind == REINDEX_OBJECT_TABLE)
-				check_named(((ReindexStmt *) stmt)->relation, true);
+				check_maintained(((ReindexStmt *) stmt)->relation);
 			break;
 		case T_CopyStmt:
 			check_named(((CopyStmt *) stmt)->relation, true);
 			break;
 		case T_AlterTableStmt:
 			if (may_read_rows((AlterTableStmt *) stmt))
-				check_named(((AlterTableStmt *) stmt)->relation, true);
+				check_maintained(((AlterTableStmt *) stmt)->relation);
 			break;
 		default:
 			break;
