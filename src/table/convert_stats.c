@@ -20,6 +20,7 @@
 #include "table/rewrite_progress.h"
 #include "utils/memutils.h"
 #include "utils/pgstat_internal.h"
+#include "utils/rel.h"
 
 typedef struct Converted
 {
@@ -42,25 +43,31 @@ ConvertStatsNote(Oid relid)
 	MemoryContextSwitchTo(oldcontext);
 }
 
-/* what this session has counted and not reported yet */
+/*
+ * What this session has counted and not reported yet.  (By way of the relation: the
+ * struct that the server finds it by is not the same in all minor releases.)
+ */
 static void
 forget_pending(Oid relid)
 {
-	PgStat_EntryRef *ref = pgstat_fetch_pending_entry(PGSTAT_KIND_RELATION,
-													  MyDatabaseId, relid);
+	Relation	rel = RelationIdGetRelation(relid);
 	PgStat_TableCounts *counts;
 
-	if (ref == NULL || ref->pending == NULL)
+	if (!RelationIsValid(rel))
 		return;
-	counts = &((PgStat_TableStatus *) ref->pending)->TableStatusCounts;
-	counts->PendingCount(tuples_inserted) = 0;
-	counts->PendingCount(tuples_updated) = 0;
-	counts->PendingCount(tuples_deleted) = 0;
-	counts->PendingCount(tuples_hot_updated) = 0;
-	counts->PendingCount(delta_dead_tuples) = 0;
+	if (pgstat_should_count_relation(rel))
+	{
+		counts = &rel->pgstat_info->TableStatusCounts;
+		counts->PendingCount(tuples_inserted) = 0;
+		counts->PendingCount(tuples_updated) = 0;
+		counts->PendingCount(tuples_deleted) = 0;
+		counts->PendingCount(tuples_hot_updated) = 0;
+		counts->PendingCount(delta_dead_tuples) = 0;
 #if PG_VERSION_NUM >= 160000
-	counts->tuples_newpage_updated = 0;
+		counts->tuples_newpage_updated = 0;
 #endif
+	}
+	RelationClose(rel);
 }
 
 static void
