@@ -175,12 +175,12 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 }
 
 /*
- * Take back the aborted bare deletes of a page, from the row at first on,
- * which is one of them.  Their old headers are in the new ones; they have no
+ * Take back the aborted bare deletes of a page, all in one record, whichever of
+ * them somebody came for.  Their old headers are in the new ones; they have no
  * locks, and only one version is below.
  */
 static void
-restore_bare_deletes(Relation rel, Buffer buffer, OffsetNumber first)
+restore_bare_deletes(Relation rel, Buffer buffer)
 {
 	Page		page = RowPage(rel, buffer);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
@@ -188,7 +188,7 @@ restore_bare_deletes(Relation rel, Buffer buffer, OffsetNumber first)
 	int			n = 0;
 
 	inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
-	for (OffsetNumber off = first;
+	for (OffsetNumber off = FirstOffsetNumber;
 		 off <= maxoff && n < InplaceMaxTuplesPerPage; off++)
 	{
 		InplaceTupleHeader tup;
@@ -248,7 +248,7 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off, bool must)
 			break;
 		if (HdrIsBareDelete(tup))
 		{
-			restore_bare_deletes(rel, buffer, off);
+			restore_bare_deletes(rel, buffer);
 			changed = true;
 			break;
 		}
