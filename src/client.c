@@ -27,7 +27,7 @@
  *	  The postmaster sets the methods, so all backends have them from the start.
  *	  A parallel worker replaces them by those of its queue to the leader, and so
  *	  they are put back around these when a relation's methods are first asked for
- *	  (table/handler.c): no page of ours is locked before.
+ *	  (handler.c): no page of ours is locked before.
  *
  *-------------------------------------------------------------------------
  */

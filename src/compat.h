@@ -472,7 +472,7 @@ BtPrimitiveScan(BTScanOpaque so)
 
 /*
  * Must a bitmap say of each entry that its row is to be rechecked?  From 17 on
- * it is left to the table what is read of a bitmap (table/bitmap.c).
+ * it is left to the table what is read of a bitmap (scan/bitmap.c).
  */
 #if PG_VERSION_NUM >= 170000
 #define BITMAP_RECHECKS_ALL	false

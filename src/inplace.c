@@ -14,13 +14,13 @@
  *	  SET CONSTRAINTS fires triggers as the end of a transaction does.
  *	  DROP DATABASE and the like need the undo worker out of the database.
  *	  VACUUM FULL of a whole database has to leave the undo relations out.
- *	  CREATE INDEX makes inplace_btree indexes (index/default_method.c).
+ *	  CREATE INDEX makes inplace_btree indexes (ddl/default_method.c).
  *	  ALTER TABLE ... SET ACCESS METHOD shows how far it is.
- *	  What is left of dropped operator classes goes (index/opclass.c).
+ *	  What is left of dropped operator classes goes (ddl/opclass.c).
  *	  Functions that take any page for heap's are refused
- *	  (table/heap_readers.c), and so are tables that have a file of another
- *	  method's (table/whose_page.c).
- *	  Tables of extensions are heap's (table/default_table.c).
+ *	  (ddl/heap_readers.c), and so are tables that have a file of another
+ *	  method's (ddl/whose_page.c).
+ *	  Tables of extensions are heap's (ddl/default_table.c).
  *	  A transaction's snapshot is made known to others (undo/holders.c).
  *	  Where the extension is not installed none of them does anything (own.c).
  *
@@ -30,6 +30,8 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "btree/in_flight.h"
+#include "btree/standby_scan.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
@@ -37,19 +39,18 @@
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/vacuum.h"
+#include "ddl/ddl.h"
+#include "ddl/default_table.h"
 #include "executor/executor.h"
-#include "index/ddl.h"
-#include "index/in_flight.h"
-#include "index/standby_scan.h"
+#include "freeze/freeze_stats.h"
 #include "index/index.h"
+#include "modify/table.h"
 #include "nodes/makefuncs.h"
 #include "own.h"
+#include "page/guess.h"
+#include "scan/rewrite_progress.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
-#include "table/default_table.h"
-#include "table/guess.h"
-#include "table/rewrite_progress.h"
-#include "table/table.h"
 #include "tcop/utility.h"
 #include "undo/holders.h"
 #include "undo/space.h"
@@ -58,7 +59,6 @@
 #include "utils/guc.h"
 #include "utils/portal.h"
 #include "utils/syscache.h"
-#include "vacuum/freeze_stats.h"
 #include "wal/wal.h"
 
 PG_MODULE_MAGIC;

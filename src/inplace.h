@@ -66,7 +66,7 @@ extern Relation InplaceOpenArgument(Oid relid, LOCKMODE lockmode);
  */
 extern bool InplaceXidsRunShort(void);
 
-/* table/handler.c */
+/* handler.c */
 extern const TableAmRoutine *GetInplaceTableAmRoutine(void);
 
 #define RelationIsInplace(rel) \

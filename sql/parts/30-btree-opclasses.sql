@@ -1,5 +1,5 @@
 
--- Operator classes of inplace_btree: those of btree (src/index/opclass.c).
+-- Operator classes of inplace_btree: those of btree (src/ddl/opclass.c).
 
 CREATE FUNCTION inplace.mirror_opclasses()
 RETURNS integer

@@ -20,8 +20,8 @@
 #include "index/insertion.h"
 #include "index/key.h"
 #include "no_lock.h"
+#include "scan/scan.h"
 #include "storage/predicate.h"
-#include "table/scan.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 

@@ -25,7 +25,7 @@
  *		equal: where an operator class does not promise that equal keys are
  *		identical (equalimage), an update to a key that is equal to the old
  *		one, or to that of an entry that is left, moves the row.  So keys are
- *		compared byte by byte, by their lengths (table/compare.h); no code of an
+ *		compared byte by byte, by their lengths (page/compare.h); no code of an
  *		operator class runs under a page lock of the table.
  *
  *	 5. What an entry has of INCLUDE columns (its payload) counts only while
@@ -61,9 +61,9 @@
 
 #include "access/genam.h"
 #include "access/itup.h"
-#include "table/compare.h"
-#include "table/table.h"
-#include "vacuum/stale_rows.h"
+#include "index/stale_rows.h"
+#include "modify/table.h"
+#include "page/compare.h"
 
 /* what an update does to the key */
 typedef enum KeyChange

@@ -55,9 +55,9 @@
 #include "index/dedup.h"
 #include "index/index.h"
 #include "index/insertion.h"
+#include "modify/table.h"
 #include "port/pg_bitutils.h"
-#include "table/scan.h"
-#include "table/table.h"
+#include "scan/scan.h"
 #include "utils/spccache.h"
 
 /*

@@ -4,7 +4,7 @@
  *	  aminsert of inplace_btree: nbtree's, which may be left and begun again.
  *
  * nbtree asks the table twice, with index pages locked: whether a row with an equal
- * key is alive (a unique check, table/fetch.c), and which entries of a page that
+ * key is alive (a unique check, scan/fetch.c), and which entries of a page that
  * is about to split are dead (index_delete.c).  With stale entries (index.h) that may be a
  * question about the keys of versions.  These may have to be computed from expressions, or
  * to be fetched from a TOAST table, and that must not be done there: it may be

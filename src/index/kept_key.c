@@ -36,9 +36,9 @@
 #include "executor/executor.h"
 #include "index/index.h"
 #include "index/key.h"
+#include "modify/table.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
-#include "table/table.h"
 
 /*
  * Of an inplace_btree this does not change while it exists (key.c).  (relam: a

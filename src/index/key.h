@@ -13,7 +13,7 @@
 #include "catalog/pg_index.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
-#include "table/tuple.h"
+#include "page/tuple.h"
 #include "utils/resowner.h"
 
 /* what has been found out about an index; in this process's memory */

@@ -27,10 +27,10 @@
 #include "inplace.h"
 
 #include "access/nbtree.h"
+#include "btree/merge.h"
 #include "catalog/pg_am_d.h"
 #include "index/dedup.h"
 #include "index/index.h"
-#include "index/merge.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"

@@ -24,7 +24,7 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opfamily.h"
-#include "index/ddl.h"
+#include "ddl/ddl.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"

@@ -40,7 +40,7 @@
 #include "index/key.h"
 #include "index/version_keys.h"
 #include "miscadmin.h"
-#include "table/scan.h"
+#include "scan/scan.h"
 #include "utils/memutils.h"
 #include "vacuum/vacuum.h"
 

@@ -15,7 +15,7 @@
  *	  find what they see.  But a SERIALIZABLE one has to come to a row by values,
  *	  too, that the row has had meanwhile, to be found in conflict with who made
  *	  them; and versions may have been dropped before there was the index
- *	  (undo/squeeze.c; with it none are).
+ *	  (row/squeeze.c; with it none are).
  *
  * So the planner does not hear of such an index of an inplace table, if it is younger
  * than a snapshot with which the plan may be run: the active one, or that of a
@@ -38,8 +38,8 @@
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/pg_am_d.h"
+#include "ddl/ddl.h"
 #include "executor/executor.h"
-#include "index/ddl.h"
 #include "lib/ilist.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"

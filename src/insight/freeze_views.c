@@ -10,9 +10,9 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
+#include "freeze/freeze_stats.h"
 #include "funcapi.h"
 #include "utils/array.h"
-#include "vacuum/freeze_stats.h"
 
 PG_FUNCTION_INFO_V1(inplace_freeze_stats);
 PG_FUNCTION_INFO_V1(inplace_freeze_probability);

@@ -15,7 +15,7 @@
 #define INPLACE_INSIGHT_H
 
 #include "inplace.h"
-#include "table/table.h"
+#include "modify/table.h"
 
 /*
  * Between which ids the commit log and the multixact log may be asked, and

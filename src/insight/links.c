@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * links.c
- *	  inplace.check(): do the links past older versions (undo/link.c) lead to
+ *	  inplace.check(): do the links past older versions (row/link.c) lead to
  *	  what a walk along the chain comes to?
  *
  * The caller walks back version by version, and shows us each.  We work out
@@ -15,7 +15,7 @@
 #include "inplace.h"
 
 #include "insight/insight.h"
-#include "undo/delta.h"
+#include "page/delta.h"
 
 /* flags that say nothing of what a version is */
 #define IGNORED_FLAGS	(IP_HINT_BITS | IP_STALE | IP_PADDED)

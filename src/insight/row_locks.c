@@ -25,7 +25,7 @@
 #include "utils/builtins.h"
 
 #include "insight/insight.h"
-#include "table/rowcheck.h"
+#include "row/rowcheck.h"
 
 PG_FUNCTION_INFO_V1(inplace_row_locks);
 Datum		inplace_row_locks(PG_FUNCTION_ARGS);

@@ -22,8 +22,8 @@
 #include "utils/lsyscache.h"
 
 #include "insight/insight.h"
-#include "table/compare.h"
-#include "table/rowcheck.h"
+#include "page/compare.h"
+#include "row/rowcheck.h"
 
 PG_FUNCTION_INFO_V1(inplace_versions);
 Datum		inplace_versions(PG_FUNCTION_ARGS);

@@ -15,11 +15,11 @@
 
 #include "access/relation.h"
 #include "access/visibilitymap.h"
+#include "freeze/freeze_stats.h"
 #include "funcapi.h"
 #include "insight/insight.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
-#include "vacuum/freeze_stats.h"
 
 PG_FUNCTION_INFO_V1(inplace_visibility_summary);
 

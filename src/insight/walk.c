@@ -31,7 +31,7 @@
 #include "utils/rls.h"
 
 #include "insight/insight.h"
-#include "undo/delta.h"
+#include "page/delta.h"
 
 /*
  * Open a table of ours.  With read_rows the caller is about to see contents,

@@ -35,7 +35,7 @@
 #define INPLACE_UNDO_H
 
 #include "inplace.h"
-#include "table/tuple.h"
+#include "page/tuple.h"
 
 typedef enum UndoRecordType
 {
@@ -84,7 +84,7 @@ typedef struct UndoReplaced
 
 /*
  * Of a row's locker: who replaced the oldest version that it has locked
- * (table/lock_trace.c).
+ * (row/lock_trace.c).
  */
 typedef struct OldLocker
 {
@@ -374,7 +374,7 @@ extern void UndoWorkerDetachDatabase(Oid dboid);
  * pinned if the page is all-visible (an aborted change is never there on an
  * all-visible page, so this does not arise).  Restores the row at off until
  * its newest version is not aborted; an aborted insert becomes LP_DEAD.
- * With an aborted bare delete (table/tuple.h) those of other rows of the page
+ * With an aborted bare delete (page/tuple.h) those of other rows of the page
  * are taken back, too.  Returns true if it changed anything.  A row with a lock that
  * stays may take undo: who must restore it asks InplaceRestoreNeedsUndo, and if so
  * unlocks the page, calls UndoReserveRestore and looks again.  Otherwise such a row

@@ -12,11 +12,11 @@
  */
 #include "inplace.h"
 
-#include "commands/extension.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/storage.h"
 #include "catalog/storage_xlog.h"
+#include "commands/extension.h"
 #include "commands/vacuum.h"
 #include "nodes/execnodes.h"
 #include "own.h"

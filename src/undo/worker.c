@@ -50,6 +50,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_database.h"
+#include "freeze/freeze_stats.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -62,7 +63,6 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "vacuum/freeze_stats.h"
 
 /* a worker of a database without undo stays for that long */
 #define LINGER_MS			10000

@@ -21,7 +21,7 @@
  */
 #include "inplace.h"
 
-#include "table/table.h"
+#include "modify/table.h"
 #include "undo/undo.h"
 #include "vacuum/vacuum.h"
 #include "wal/wal.h"

@@ -26,7 +26,7 @@
  */
 #include "inplace.h"
 
-#include "table/table.h"
+#include "modify/table.h"
 #include "undo/undo.h"
 #include "vacuum/vacuum.h"
 #include "wal/wal.h"

@@ -10,7 +10,7 @@
  * follows them to a block past the end has nothing to do.
  *
  * In an index free pages are anywhere, and those at the end are moved there
- * (index/shorten.c).  That is done if nobody has the index locked, and not if the table grows:
+ * (btree/shorten.c).  That is done if nobody has the index locked, and not if the table grows:
  * then the pages will be needed.  A VACUUM that could not, beside a load, leaves it to the next
  * one, which may find nothing dead and so has not been through the index: whether it has free
  * pages is then asked of its free space map, by a sample.
@@ -20,9 +20,9 @@
 #include "inplace.h"
 
 #include "access/nbtree.h"
+#include "btree/shorten.h"
 #include "catalog/storage.h"
 #include "index/index.h"
-#include "index/shorten.h"
 #include "portability/instr_time.h"
 #include "storage/freespace.h"
 #include "storage/latch.h"

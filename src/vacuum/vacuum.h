@@ -31,15 +31,15 @@
 #ifndef INPLACE_VACUUM_H
 #define INPLACE_VACUUM_H
 
-#include "inplace.h"
 #include "commands/vacuum.h"
 #include "executor/instrument.h"
-#include "table/tuple.h"
+#include "freeze/freeze_stats.h"
+#include "index/stale_rows.h"
+#include "inplace.h"
+#include "page/tuple.h"
 #include "utils/pg_rusage.h"
 #include "utils/timestamp.h"
 #include "vacuum/compat_vacuum.h"
-#include "vacuum/freeze_stats.h"
-#include "vacuum/stale_rows.h"
 
 /* ---------------- prune.c ---------------- */
 

@@ -39,8 +39,8 @@
 
 #include "access/visibilitymapdefs.h"
 #include "access/xlog.h"
-#include "table/table.h"
-#include "undo/delta.h"
+#include "modify/table.h"
+#include "page/delta.h"
 #include "wal/wal.h"
 
 /* register the undo page with its records; returns nothing to keep */

@@ -2,7 +2,7 @@
  *
  * log_merge.c
  *	  Merging two leaf pages of an inplace_btree, or moving some entries from
- *	  one to the other (index/merge.c): the changes to the pages, their records
+ *	  one to the other (btree/merge.c): the changes to the pages, their records
  *	  and replay.
  *
  * The record is an XLOG_IP_VACUUM with XLIP_MERGE, or XLIP_SHIFT, too (wal.h).  Its
@@ -11,7 +11,7 @@
  *
  * Replay has both leaf pages locked while it changes them, so whoever comes to
  * one of them sees all of it.  For scans that have been there see index/README.md
- * and index/standby_scan.c.
+ * and btree/standby_scan.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,8 +20,8 @@
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "access/xlogutils.h"
-#include "index/standby_scan.h"
-#include "wal/redo.h"
+#include "btree/standby_scan.h"
+#include "redo/redo.h"
 
 /* ---------------- the pages ---------------- */
 

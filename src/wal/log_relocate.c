@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * log_relocate.c
- *	  A page of a btree that has moved to another block (index/shorten.c): the changes
+ *	  A page of a btree that has moved to another block (btree/shorten.c): the changes
  *	  to the pages, their record and replay.
  *
  * The record is an XLOG_IP_VACUUM with XLIP_MERGE and XLIP_RELOCATE (wal.h).  Its
@@ -16,7 +16,7 @@
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "access/xlogutils.h"
-#include "wal/redo.h"
+#include "redo/redo.h"
 
 /* ---------------- the pages ---------------- */
 

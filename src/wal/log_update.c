@@ -52,7 +52,7 @@
 #include "inplace.h"
 
 #include "access/xlogutils.h"
-#include "wal/redo.h"
+#include "redo/redo.h"
 
 #define OLD_HAS_CID		IP_PADDED	/* in the old infomask, which never has it */
 

@@ -27,10 +27,10 @@
 #include "access/xloginsert.h"
 #include "access/xlogutils.h"
 #include "catalog/pg_control.h"
+#include "modify/table.h"
+#include "redo/redo.h"
 #include "storage/freespace.h"
 #include "storage/standby.h"
-#include "table/table.h"
-#include "wal/redo.h"
 
 /*
  * Where the bits of a data block are in the visibility map.  This is the

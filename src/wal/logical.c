@@ -21,7 +21,7 @@
 #include "access/heaptoast.h"
 #include "access/toast_internals.h"
 #include "catalog/pg_type.h"
-#include "table/table.h"
+#include "modify/table.h"
 #include "utils/memutils.h"
 #include "utils/relcache.h"
 #include "wal/wal.h"

@@ -12,11 +12,11 @@
 #ifndef INPLACE_WAL_H
 #define INPLACE_WAL_H
 
-#include "inplace.h"
 #include "access/xlogreader.h"
+#include "inplace.h"
 #include "lib/stringinfo.h"
-#include "table/tuple.h"
-#include "undo/delta.h"
+#include "page/delta.h"
+#include "page/tuple.h"
 #include "undo/undo.h"
 
 /* custom resource manager IDs are 128 to 255 */

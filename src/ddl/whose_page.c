@@ -1,0 +1,385 @@
+/*-------------------------------------------------------------------------
+ *
+ * whose_page.c
+ *	  Tables whose file is another access method's.
+ *
+ * A program that swaps the files of two tables in the catalog, and knows only
+ * heap, may give a heap table the file of an inplace table, or the other way
+ * round.  A page of a heap table under our method is found whenever it is read
+ * (RowPage, table.h).  Heap's functions look at nothing that would tell them,
+ * and take a page of ours for rows of theirs; an index-only scan looks at no
+ * page at all.  So the first page with rows of a table is looked at before a
+ * statement uses it: when it is planned, when the executor opens it to put rows
+ * there, and before utility statements that read or write tables.
+ *
+ * That is done once for each file and method in a session, for a file changes
+ * hands only with a new entry in the catalog, or while the server is down.
+ *
+ * Not found are tables that nothing but autovacuum comes to, and partitions
+ * that nothing but an INSERT into their parent does: there is no hook on
+ * the way.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_class.h"
+#include "ddl/ddl.h"
+#include "executor/executor.h"
+#include "modify/table.h"
+#include "nodes/parsenodes.h"
+#include "optimizer/plancat.h"
+#include "own.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "storage/smgr.h"
+#include "utils/acl.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* a file under a method; without padding, for it is hashed as bytes */
+typedef struct SeenFile
+{
+	Oid			spc;
+	Oid			db;
+	Oid			rel;
+	Oid			relam;
+	uint32		temporary;
+} SeenFile;
+
+/* after that many the table of them is made anew */
+#define MAX_SEEN_FILES	10000
+
+/* how far to look for a page with rows */
+#define MAX_BLANK_PAGES	16
+
+static HTAB *seen_files = NULL;
+
+static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+static void
+make_seen_files(void)
+{
+	HASHCTL		ctl;
+
+	if (seen_files != NULL)
+		hash_destroy(seen_files);
+	seen_files = NULL;
+	ctl.keysize = sizeof(SeenFile);
+	ctl.entrysize = sizeof(SeenFile);
+	ctl.hcxt = TopMemoryContext;
+	seen_files = hash_create("inplace files seen", 256, &ctl,
+							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/*
+ * A copy of a page as it is in shared buffers, or else on disk: a page that is
+ * damaged must not fail those who do not need it, nor stay in a buffer.
+ */
+static void
+copy_page(Relation rel, BlockNumber blk, Page copy)
+{
+	Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, blk).recent_buffer;
+
+	if (BufferIsValid(recent) &&
+		ReadRecentBuffer(RelLocator(rel), MAIN_FORKNUM, blk, recent))
+	{
+		LockBuffer(recent, BUFFER_LOCK_SHARE);
+		memcpy(copy, BufferGetPage(recent), BLCKSZ);
+		UnlockReleaseBuffer(recent);
+	}
+	else
+		smgrread(RelationGetSmgr(rel), MAIN_FORKNUM, blk, copy);
+}
+
+static void
+wrong_page(Relation rel, BlockNumber blk, const char *owner, const char *am)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("page in block %u of relation \"%s\" is one of %s table",
+					blk, RelationGetRelationName(rel), owner),
+			 errdetail("The relation's access method is %s.", am),
+			 errhint("A program that knows only heap has given it another table's file.")));
+}
+
+/*
+ * Look at the first page that anything is on.  One that may be nobody's is left
+ * to those who read it.
+ */
+static void
+check_first_page(Relation rel)
+{
+	bool		is_heap = rel->rd_rel->relam == HEAP_TABLE_AM_OID;
+	BlockNumber nblocks = Min(RelationGetNumberOfBlocks(rel), MAX_BLANK_PAGES);
+
+	for (BlockNumber blk = 0; blk < nblocks; blk++)
+	{
+		PGIOAlignedBlock copy;
+		Page		page = (Page) copy.data;
+		PageHeader	phdr = (PageHeader) page;
+
+		copy_page(rel, blk, page);
+		if (inplace_page_is_blank(page))
+			continue;
+		if (phdr->pd_lower < SizeOfPageHeaderData ||
+			phdr->pd_lower > phdr->pd_upper ||
+			phdr->pd_upper > phdr->pd_special || phdr->pd_special != BLCKSZ)
+			return;
+		if (is_heap && RowPageIsMarked(page))
+			wrong_page(rel, blk, "an inplace", "heap");
+		if (!is_heap && phdr->pd_lower == RowPageLinesEnd(page))
+			wrong_page(rel, blk, "a heap", "inplace");
+		return;
+	}
+}
+
+/*
+ * Is it a table of heap's, or of ours, that has not been looked at yet?
+ */
+static bool
+is_to_be_looked_at(Relation rel, SeenFile *key)
+{
+	Form_pg_class form = rel->rd_rel;
+
+	if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_MATVIEW) ||
+		RelationGetRelid(rel) < FirstNormalObjectId ||
+		RELATION_IS_OTHER_TEMP(rel) ||
+		(form->relam != HEAP_TABLE_AM_OID &&
+		 rel->rd_tableam != GetInplaceTableAmRoutine()))
+		return false;
+
+	key->spc = LocatorSpc(RelLocator(rel));
+	key->db = LocatorDb(RelLocator(rel));
+	key->rel = LocatorRel(RelLocator(rel));
+	key->relam = form->relam;
+	key->temporary = form->relpersistence == RELPERSISTENCE_TEMP;
+	return seen_files == NULL ||
+		hash_search(seen_files, key, HASH_FIND, NULL) == NULL;
+}
+
+/*
+ * An error if the table's file is not of its access method.  The table is
+ * locked.
+ */
+void
+inplace_check_whose_file(Relation rel)
+{
+	SeenFile	key;
+
+	if (!is_to_be_looked_at(rel, &key))
+		return;
+	check_first_page(rel);
+	if (seen_files == NULL || hash_get_num_entries(seen_files) >= MAX_SEEN_FILES)
+		make_seen_files();
+	(void) hash_search(seen_files, &key, HASH_ENTER, NULL);
+}
+
+/* ---------------- statements ---------------- */
+
+/*
+ * The statement takes its own lock after us.  If that is a stronger one, ours must
+ * not be in its way.
+ */
+static void
+check_relid(Oid relid, bool wait)
+{
+	Relation	rel;
+
+	if (!OidIsValid(relid) || relid < FirstNormalObjectId)
+		return;
+	if (wait)
+		LockRelationOid(relid, AccessShareLock);
+	else if (!ConditionalLockRelationOid(relid, AccessShareLock))
+		return;
+	rel = try_relation_open(relid, NoLock);
+	if (rel != NULL)
+	{
+		inplace_check_whose_file(rel);
+		relation_close(rel, NoLock);
+	}
+	UnlockRelationOid(relid, AccessShareLock);
+}
+
+static void
+check_named(const RangeVar *rv, bool wait)
+{
+	if (rv != NULL)
+		check_relid(RangeVarGetRelid(rv, NoLock, true), wait);
+}
+
+/*
+ * For a statement that looks whose the table is before it locks it: a role without
+ * rights is not to wait, nor to stand in the queue for the lock.
+ */
+static void
+check_maintained(const RangeVar *rv)
+{
+	Oid			relid = rv == NULL ? InvalidOid :
+		RangeVarGetRelid(rv, NoLock, true);
+
+	if (OidIsValid(relid) && CheckRelationMaintainer(relid))
+		check_relid(relid, true);
+}
+
+/*
+ * All tables of the database, for a VACUUM or ANALYZE that names none.
+ */
+static void
+check_all(void)
+{
+	Relation	pg_class = table_open(RelationRelationId, AccessShareLock);
+	TableScanDesc scan = table_beginscan_catalog(pg_class, 0, NULL);
+	List	   *relids = NIL;
+	HeapTuple	tuple;
+	ListCell   *lc;
+
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		if (form->relam == HEAP_TABLE_AM_OID && form->oid >= FirstNormalObjectId &&
+			(form->relkind == RELKIND_RELATION || form->relkind == RELKIND_MATVIEW) &&
+			!isOtherTempNamespace(form->relnamespace))
+			relids = lappend_oid(relids, form->oid);
+	}
+	table_endscan(scan);
+	table_close(pg_class, AccessShareLock);
+	foreach(lc, relids)
+		check_relid(lfirst_oid(lc), false);
+	list_free(relids);
+}
+
+static void
+check_vacuum(VacuumStmt *stmt)
+{
+	ListCell   *lc;
+
+	if (stmt->rels == NIL)
+		check_all();
+	foreach(lc, stmt->rels)
+	{
+		VacuumRelation *vrel = lfirst_node(VacuumRelation, lc);
+
+		/* SKIP_LOCKED must not wait; what others have locked is left to them */
+		if (OidIsValid(vrel->oid))
+			check_relid(vrel->oid, false);
+		else
+			check_named(vrel->relation, false);
+	}
+}
+
+/*
+ * An ALTER TABLE that looks at rows, or may?  (That autovacuum is to leave the table
+ * alone can be said of any.)
+ */
+static bool
+may_read_rows(AlterTableStmt *stmt)
+{
+	ListCell   *lc;
+
+	if (stmt->objtype != OBJECT_TABLE && stmt->objtype != OBJECT_MATVIEW)
+		return false;
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableType type = lfirst_node(AlterTableCmd, lc)->subtype;
+
+		if (type != AT_SetRelOptions && type != AT_ResetRelOptions)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Before a utility statement that reads or writes tables.  What the planner
+ * sees of a statement is left to the planner.
+ */
+void
+inplace_check_tables_of(Node *stmt)
+{
+	if (!IsTransactionState() || !InplaceInstalledHere())
+		return;
+	switch (nodeTag(stmt))
+	{
+		case T_VacuumStmt:
+			check_vacuum((VacuumStmt *) stmt);
+			break;
+		case T_ClusterStmt:
+			check_maintained(((ClusterStmt *) stmt)->relation);
+			break;
+		case T_IndexStmt:
+			check_maintained(((IndexStmt *) stmt)->relation);
+			break;
+		case T_ReindexStmt:
+			if (((ReindexStmt *) stmt)->kind == REINDEX_OBJECT_TABLE)
+				check_maintained(((ReindexStmt *) stmt)->relation);
+			break;
+		case T_CopyStmt:
+			check_named(((CopyStmt *) stmt)->relation, true);
+			break;
+		case T_AlterTableStmt:
+			if (may_read_rows((AlterTableStmt *) stmt))
+				check_maintained(((AlterTableStmt *) stmt)->relation);
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+look_before_planning(PlannerInfo *root, Oid relid, bool inhparent,
+					 RelOptInfo *info)
+{
+	Relation	rel;
+
+	if (prev_get_relation_info_hook)
+		prev_get_relation_info_hook(root, relid, inhparent, info);
+	if (relid < FirstNormalObjectId || !InplaceInstalledHere())
+		return;
+	/* the planner has it locked */
+	rel = RelationIdGetRelation(relid);
+	if (!RelationIsValid(rel))
+		return;
+	inplace_check_whose_file(rel);
+	RelationClose(rel);
+}
+
+static void
+look_before_writing(QueryDesc *queryDesc, int eflags)
+{
+	ListCell   *lc;
+
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+	if (!InplaceInstalledHere())
+		return;
+
+	/* an INSERT's table is not asked about in planning */
+	foreach(lc, queryDesc->estate->es_opened_result_relations)
+	{
+		Relation	rel = ((ResultRelInfo *) lfirst(lc))->ri_RelationDesc;
+
+		if (rel->rd_rel->relam == HEAP_TABLE_AM_OID)
+			inplace_check_whose_file(rel);
+	}
+}
+
+void
+inplace_whose_page_init(void)
+{
+	prev_get_relation_info_hook = get_relation_info_hook;
+	get_relation_info_hook = look_before_planning;
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = look_before_writing;
+}

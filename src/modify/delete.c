@@ -1,0 +1,465 @@
+/*-------------------------------------------------------------------------
+ *
+ * delete.c
+ *	  Deleting rows.
+ *
+ * The row stays on its page, its header says DELETED; the undo record has
+ * the header as it was, or, as a rule, the new header itself has what there
+ * is to say about it (a bare delete, tuple.h).  Pruning takes the row away
+ * once everybody sees the delete.
+ *
+ * The undo worker does not hear of bare deletes.  If they are rolled back,
+ * scans that meet them bring the rows back, as do VACUUM, pruning, and whoever
+ * wants to change the row.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/visibilitymap.h"
+#include "freeze/freeze_stats.h"
+#include "page/delta.h"
+#include "pgstat.h"
+#include "row/lock_trace.h"
+#include "row/rowcheck.h"
+#include "storage/predicate.h"
+#include "utils/relcache.h"
+#include "utils/snapmgr.h"
+#include "wal/wal.h"
+
+/*
+ * Lock the page for a change of the row, with the visibility map page pinned
+ * if the page is all-visible and aborted changes of the row taken back.
+ * Returns false if there is no row.
+ */
+bool
+inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
+					  Buffer *vmbuffer)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+
+	for (;;)
+	{
+		if (PageIsAllVisible(page))
+			visibilitymap_pin(rel, blk, vmbuffer);
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		(void) RowPage(rel, buffer);
+		if (PageIsAllVisible(page) && !visibilitymap_pin_ok(blk, *vmbuffer))
+		{
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			continue;
+		}
+
+		for (;;)
+		{
+			if (off > PageGetMaxOffsetNumber(page) ||
+				!ItemIdIsNormal(PageGetItemId(page, off)))
+				return false;
+			if (inplace_xid_status(rel, PageGetTupleAt(page, off), buffer) != XID_ABORTED)
+				return true;
+			if (InplaceRestoreNeedsUndo(rel, buffer, off))
+				break;
+			InplaceRestoreRow(rel, buffer, off, true);
+		}
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		UndoReserveRestore(rel);
+	}
+}
+
+/*
+ * What undo is needed to keep lockers that are alive across a change of the
+ * row: an UNDO_LOCK record at ptr over header hdr (which gets its lock bits).
+ * Returns its length, 0 if there are none.
+ */
+Size
+inplace_keep_lockers(Relation rel, BlockNumber blk, OffsetNumber off,
+					 const RowCheck *rc, InplaceTupleHeader hdr, UndoPtr ptr,
+					 char *dst)
+{
+	TransactionId locker;
+	bool		multi;
+	LockTupleMode mode;
+	LockTrace	trace;
+	Size		len;
+
+	/*
+	 * A lock that this very (sub)transaction took goes with its change,
+	 * unless it is on an older version, too; that of an outer one has to be
+	 * there again after a rollback to a savepoint.
+	 */
+	if (!rc->lockers.multi &&
+		TransactionIdEquals(rc->lockers.xid, GetCurrentTransactionIdIfAny()) &&
+		!TransactionIdIsValid(inplace_trace_replacer(&rc->lockers,
+													 rc->lockers.xid)))
+		return 0;
+
+	if (!inplace_compute_lockers(rc, InvalidTransactionId, LockTupleKeyShare,
+								 &locker, &multi, &mode))
+		return 0;
+	inplace_trace_keep(rc, &trace);
+	len = inplace_build_lock_undo(dst, rel, blk, off, hdr, locker, &trace);
+	inplace_header_lock_indirect(hdr, ptr, multi, mode);
+	return len;
+}
+
+/* the newest xid that can need the undo of a change of this row */
+TransactionId
+inplace_undo_newest(const RowCheck *rc)
+{
+	/* everybody sees a frozen version, and its xid may be of an earlier age */
+	TransactionId newest = (rc->base.t_infomask & IP_FROZEN) ?
+		InvalidTransactionId : rc->base.t_xid;
+
+	if (rc->locked && TransactionIdIsValid(rc->lockers.xid))
+	{
+		if (rc->lockers.multi)
+		{
+			newest = ReadNextTransactionId();
+			TransactionIdRetreat(newest);
+		}
+		else if (TransactionIdFollows(rc->lockers.xid, newest))
+			newest = rc->lockers.xid;
+	}
+	return newest;
+}
+
+/* the two forms of the WAL record's data, see wal.h */
+static Size
+build_compact_wal(char *wal, UndoInsert *ui, RelFileLocator loc,
+				  const UndoRecordHeader *uh,
+				  const InplaceTupleHeaderData *base, bool changingPart,
+				  bool conflict)
+{
+	uint16		w = uh->ur_off | XLIP_UPD_COMPACT;
+	char	   *p;
+
+	if (uh->ur_cid != FirstCommandId)
+		w |= XLIP_UPD_CID;
+	if (uh->ur_flags & UR_FROZEN)
+		w |= XLIP_UPD_OLD_FROZEN;
+	if (changingPart)
+		w |= XLIP_DEL_PARTITION;
+	if (conflict)
+		w |= XLIP_UPD_CONFLICT;
+	memcpy(wal, &w, 2);
+	p = inplace_wal_put_undo_place(wal + 2, ui, loc);
+	p = varint_put(p, uh->ur_xid - base->t_xid);
+	if (uh->ur_cid != FirstCommandId)
+		p = varint_put(p, uh->ur_cid);
+	return p - wal;
+}
+
+static Size
+build_bare_wal(char *wal, OffsetNumber off, TransactionId xid, CommandId cid,
+			   const InplaceTupleHeaderData *base, bool changingPart,
+			   bool conflict)
+{
+	uint16		w = off | XLIP_UPD_COMPACT | XLIP_DEL_BARE;
+	char	   *p = wal + 2;
+
+	if (cid != FirstCommandId)
+	{
+		w |= XLIP_UPD_CID;
+		p = varint_put(p, cid);
+	}
+	if (changingPart)
+		w |= XLIP_DEL_PARTITION;
+	if (conflict)
+	{
+		w |= XLIP_UPD_CONFLICT;
+		p = varint_put(p, xid - base->t_xid);
+	}
+	memcpy(wal, &w, 2);
+	return p - wal;
+}
+
+static Size
+build_full_wal(char *wal, OffsetNumber off, const InplaceTupleHeaderData *hdr)
+{
+	uint16		w = off;
+
+	memcpy(wal, &w, 2);
+	memcpy(wal + 2, hdr, SizeOfInplaceTupleHeader);
+	return 2 + SizeOfInplaceTupleHeader;
+}
+
+/*
+ * The change itself, the page locked.  cut: nobody needs an older version;
+ * conflict: but standbys must be told so.
+ */
+static void
+delete_bare(Relation rel, Buffer buffer, Buffer vmbuffer, OffsetNumber off,
+			TransactionId xid, CommandId cid,
+			const InplaceTupleHeaderData *base, bool changingPart,
+			bool conflict, LogicalChange *lc, FreezeUnset *unset)
+{
+	Page		page = RowPage(rel, buffer);
+	InplaceTupleHeader tup = PageGetTupleAt(page, off);
+	char		wal[16];
+	Size		wal_len;
+	bool		clear;
+
+	wal_len = build_bare_wal(wal, off, xid, cid, base, changingPart, conflict);
+
+	START_CRIT_SECTION();
+	clear = FreezeClearVisible(rel, buffer, vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, unset);
+	HdrSetBareDelete(tup, xid, cid, changingPart);
+	PageSetPrunable(page, xid);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+		inplace_log_bare_delete(rel, buffer, wal, wal_len, clear, lc);
+	END_CRIT_SECTION();
+}
+
+static void
+delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
+				 OffsetNumber off, TransactionId xid, CommandId cid,
+				 const RowCheck *rc, bool changingPart, bool cut,
+				 bool conflict, LogicalChange *lc, FreezeUnset *unset)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+	InplaceTupleHeader tup = PageGetTupleAt(page, off);
+	InplaceTupleHeaderData hdr = rc->base;
+	char		undo[SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+					 UNDO_LOCK_RECORD_SIZE];
+	Size		undo_len;
+	Size		change_len;
+	UndoInsert	ui;
+	char		wal[2 + SizeOfInplaceTupleHeader + MAX_UNDO_PLACE + 16];
+	Size		wal_len;
+	bool		compact;
+	bool		clear;
+
+	hdr.t_xid = xid;
+	hdr.t_infomask &= IP_STALE;
+	hdr.t_infomask |= (tup->t_infomask & IP_PADDED) | IP_DELETED | IP_KEYS_UPDATED;
+	if (changingPart)
+		hdr.t_infomask |= IP_MOVED_PARTITION;
+
+	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cid,
+						 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
+						 blk, off, &rc->base, &hdr, cut, NULL, 0);
+	change_len = undo_len;
+	UndoPrepare(rel, undo_len + (rc->locked ? UNDO_LOCK_RECORD_SIZE : 0),
+				inplace_undo_newest(rc), &ui);
+	HdrSetUndoPtr(&hdr, ui.ptr);
+	if (rc->locked)
+		undo_len += inplace_keep_lockers(rel, blk, off, rc, &hdr,
+										 ui.ptr + undo_len, undo + undo_len);
+
+	compact = undo_len == change_len &&
+		(((UndoRecordHeader *) undo)->ur_flags & UR_RELATIVE_HEADER) != 0;
+	wal_len = compact ?
+		build_compact_wal(wal, &ui, RelLocator(rel), (UndoRecordHeader *) undo,
+						  &rc->base, changingPart, conflict) :
+		build_full_wal(wal, off, &hdr);
+
+	START_CRIT_SECTION();
+	clear = FreezeClearVisible(rel, buffer, vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, unset);
+	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
+	PageSetPrunable(page, xid);
+	MarkBufferDirty(buffer);
+	UndoAppend(&ui, undo, undo_len);
+	if (RelationNeedsWAL(rel))
+		inplace_log_delete(rel, buffer, wal, wal_len, clear, &ui,
+						   compact ? NULL : undo, undo_len, lc);
+	else
+		inplace_log_undo_alone(&ui, undo, undo_len);
+	END_CRIT_SECTION();
+
+	UndoRelease(&ui);
+}
+
+/*
+ * What a delete has found out before the row is changed.
+ */
+typedef struct DeletePreparation
+{
+	Bitmapset  *id_attrs;		/* columns of the replica identity */
+	InplaceTupleHeader gone;	/* a copy of the row, if need be */
+	Size		gone_len;
+	LogicalChange lc;			/* for logical decoding, */
+	bool		logical;		/* if need be */
+	bool		cut;			/* the way to older versions */
+	bool		conflict;		/* ... standbys must be told */
+	bool		bare;			/* without undo */
+} DeletePreparation;
+
+static void
+forget_preparation(DeletePreparation *dp)
+{
+	if (dp->gone)
+		pfree(dp->gone);
+	if (dp->logical)
+		pfree(dp->lc.tuples);
+	dp->gone = NULL;
+	dp->logical = false;
+}
+
+/*
+ * With the row's page locked, and the row ours to delete: is there all that the
+ * delete takes?  If not, the page is unlocked for it, and the row has to be looked at
+ * again: undo is reserved, and for logical decoding values in the TOAST table are
+ * fetched, of a copy of the row.  It counts as long as the row is the same.
+ */
+static bool
+delete_prepared(DeletePreparation *dp, Relation rel, Buffer buffer,
+				ItemPointer tid, RowCheck *rc, CommandId cid)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup = PageGetTupleAt(page, off);
+	Size		undo_len = SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+		UNDO_LOCK_RECORD_SIZE;
+
+	if (dp->gone && (dp->gone_len != ItemIdGetLength(lp) ||
+					 !same_header(dp->gone, tup)))
+		forget_preparation(dp);
+
+	if (!dp->gone &&
+		((tup->t_natts & IP_HASEXTERNAL) || RelationIsLogicallyLogged(rel)))
+	{
+		bool		fetch = (tup->t_natts & IP_HASEXTERNAL) != 0 &&
+			RelationIsLogicallyLogged(rel);
+
+		dp->gone_len = ItemIdGetLength(lp);
+		dp->gone = palloc(dp->gone_len);
+		memcpy(dp->gone, tup, dp->gone_len);
+		if (fetch)
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		dp->logical = inplace_logical_prepare(&dp->lc, rel, NULL, dp->gone, tid,
+											  dp->id_attrs, true);
+		if (fetch)
+			return false;
+	}
+
+	dp->cut = inplace_cut_older(rel, &rc->base, rc->status,
+								!rc->locked && RelationNeedsWAL(rel),
+								&dp->conflict);
+	dp->bare = dp->cut && !rc->locked && cid <= BARE_MAX_CID;
+	if (dp->bare || UndoHasRoom(rel, 1, undo_len))
+		return true;
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	UndoReserve(rel, 1, undo_len);
+	return false;
+}
+
+TM_Result
+inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
+					 Snapshot snapshot, Snapshot crosscheck, bool wait,
+					 TM_FailureData *tmfd, bool changingPart)
+{
+	RowTarget	target;
+	RowCheck	rc;
+	TransactionId xid;
+	TM_Result	result;
+	Buffer		buffer;
+	bool		borrowed;		/* the pin on it */
+	Buffer		vmbuffer = InvalidBuffer;
+	Page		page;
+	BlockNumber blk;
+	OffsetNumber off;
+	RowQueue	queue = {0};
+	ItemPointerData read_version;
+	FreezeUnset unset;
+	DeletePreparation dp = {0};
+
+	InplaceRequirePreload();
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot delete tuples during a parallel operation")));
+
+	inplace_target_init(&target, tid, snapshot);
+	blk = ItemPointerGetBlockNumber(&target.tid);
+	off = ItemPointerGetOffsetNumber(&target.tid);
+	tmfd->traversed = false;
+	xid = GetCurrentTransactionId();
+	if (RelationIsLogicallyLogged(rel))
+		dp.id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
+
+	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
+	page = BufferGetPage(buffer);
+	for (;;)
+	{
+		if (!inplace_lock_row_page(rel, buffer, off, &vmbuffer))
+		{
+			tmfd->ctid = target.tid;
+			tmfd->xmax = InvalidTransactionId;
+			tmfd->cmax = InvalidCommandId;
+			result = TM_Deleted;
+			break;
+		}
+		result = inplace_row_check(rel, buffer, &target, cid, LockTupleExclusive,
+								   &rc, tmfd);
+		if (result == TM_Ok && crosscheck != InvalidSnapshot &&
+			!inplace_newest_visible(rel, buffer, off, crosscheck))
+		{
+			tmfd->ctid = target.tid;
+			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;
+			tmfd->cmax = InvalidCommandId;
+			result = TM_Updated;
+		}
+		if (result == TM_Ok)
+		{
+			if (delete_prepared(&dp, rel, buffer, &target.tid, &rc, cid))
+				break;
+			continue;
+		}
+		if (result != TM_BeingModified || (!wait && !rc.retry))
+			break;
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (rc.retry)
+			continue;
+		inplace_row_wait(rel, &target, &rc, LockTupleExclusive, LockWaitBlock,
+						 XLTW_Delete, &queue);
+	}
+
+	if (result == TM_Invisible)
+	{
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		inplace_return_row_page(buffer, borrowed);
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("attempted to delete invisible tuple")));
+	}
+	if (result != TM_Ok)
+	{
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		inplace_return_row_page(buffer, borrowed);
+		if (BufferIsValid(vmbuffer))
+			ReleaseBuffer(vmbuffer);
+		inplace_row_wait_done(rel, &queue);
+		forget_preparation(&dp);
+		bms_free(dp.id_attrs);
+		return result;
+	}
+
+	TidSetVersion(&read_version, blk, off, rc.base.t_tag);
+	CheckForSerializableConflictIn(rel, &read_version, blk);
+
+	if (dp.bare)
+		delete_bare(rel, buffer, vmbuffer, off, xid, cid, &rc.base, changingPart,
+					dp.conflict, dp.logical ? &dp.lc : NULL, &unset);
+	else
+		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
+						 dp.cut, dp.conflict, dp.logical ? &dp.lc : NULL, &unset);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	FreezeNoteUnset(rel, &unset, false);
+
+	if (dp.gone && (dp.gone->t_natts & IP_HASEXTERNAL))
+		inplace_toast_delete(rel, dp.gone, &target.tid, false);
+	forget_preparation(&dp);
+	bms_free(dp.id_attrs);
+	inplace_return_row_page(buffer, borrowed);
+	inplace_row_wait_done(rel, &queue);
+	pgstat_count_heap_delete(rel);
+	return TM_Ok;
+}

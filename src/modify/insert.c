@@ -1,0 +1,450 @@
+/*-------------------------------------------------------------------------
+ *
+ * insert.c
+ *	  New rows.
+ *
+ * A new row needs no undo: its header says FRESH and carries the command id.
+ * Pages are found by the server's RelationGetBufferForTuple, so free space
+ * map, fillfactor, bulk extension and all work as for heap.
+ *
+ * Lock order: data page -> visibility map page (pinned before).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/heaptoast.h"
+#include "access/hio.h"
+#include "access/parallel.h"
+#include "access/visibilitymap.h"
+#include "freeze/freeze_stats.h"
+#include "pgstat.h"
+#include "row/rowcheck.h"
+#include "scan/rewrite_progress.h"
+#include "storage/predicate.h"
+#include "wal/wal.h"
+
+/*
+ * Form the row of a slot, toasting what is too large.  The result is
+ * palloc'd, unless the slot's own form can be used.
+ */
+static InplaceTupleHeader
+form_new_row(Relation rel, TupleTableSlot *slot, Size *len, int options)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	uint16		flags;
+	InplaceTupleHeader tup;
+
+	if ((tup = inplace_slot_ready_row(rel, slot, len)) != NULL)
+		return tup;
+
+	slot_getallattrs(slot);
+	*len = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull, &flags);
+
+	if ((flags & IP_HASEXTERNAL) || *len > TOAST_TUPLE_THRESHOLD)
+	{
+		tup = inplace_toast_insert_or_update(rel, slot, NULL, NULL, len,
+											 options);
+		/* (before logical decoding's preparations take it for damaged) */
+		if (*len > InplaceMaxTupleSize)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("row is too big: size %zu, maximum size %zu",
+							*len, (Size) InplaceMaxTupleSize)));
+		return tup;
+	}
+
+	tup = (InplaceTupleHeader) palloc(*len);
+	inplace_fill_tuple(desc, slot->tts_values, slot->tts_isnull, flags, tup, *len);
+	return tup;
+}
+
+static void
+set_fresh_header(InplaceTupleHeader tup, TransactionId xid, CommandId cid,
+				 int options)
+{
+	tup->t_xid = xid;
+	tup->t_tag = FirstVersionTag;
+	tup->t_infomask = IP_FRESH;
+	HdrSetFreshCid(tup, cid);
+	if (options & TABLE_INSERT_FROZEN)
+		tup->t_infomask |= IP_FROZEN | IP_COMMITTED;
+}
+
+static void
+set_slot_after_insert(Relation rel, TupleTableSlot *slot, BlockNumber blk,
+					  OffsetNumber off, TransactionId xid, CommandId cid)
+{
+	ItemPointerSet(&slot->tts_tid, blk, off);
+	slot->tts_tableOid = RelationGetRelid(rel);
+	if (TTS_IS_INPLACE(slot))
+	{
+		InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+		is->has_sysattrs = true;
+		is->xmin = xid;
+		is->xmax = InvalidTransactionId;
+		is->cmin = cid;
+		is->cmax = cid;
+		is->tag = FirstVersionTag;
+	}
+}
+
+/*
+ * Put one formed row on a page.  The header's version part is complete.
+ */
+static void
+put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
+		BulkInsertState bistate, BlockNumber *blk, OffsetNumber *off)
+{
+	Buffer		vmbuffer = InvalidBuffer;
+	Buffer		buffer;
+	Page		page;
+	bool		clear;
+	bool		init_page;
+	FreezeUnset unset;
+	LogicalChange lc;
+	bool		logical;
+
+	logical = !(options & TABLE_INSERT_NO_LOGICAL) &&
+		inplace_logical_prepare(&lc, rel, tup, NULL, NULL, NULL, false);
+	if (logical && HdrIsSpeculative(tup))
+		lc.what |= XLIP_LOGICAL_SPECULATIVE;
+
+	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
+							   &vmbuffer, NULL);
+	page = RowPage(rel, buffer);
+	*blk = BufferGetBlockNumber(buffer);
+	inplace_check_page_header(rel, page, *blk);
+
+	/* as heap: in serializable transactions this row may be a phantom */
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+
+	inplace_rows_put++;
+	START_CRIT_SECTION();
+	clear = FreezeClearVisible(rel, buffer, vmbuffer,
+							   VISIBILITYMAP_VALID_BITS, &unset);
+	*off = inplace_page_add(page, tup, len, InvalidOffsetNumber);
+	if (*off == InvalidOffsetNumber)
+		elog(PANIC, "failed to add row to page");
+	init_page = (*off == FirstOffsetNumber &&
+				 PageGetMaxOffsetNumber(page) == FirstOffsetNumber);
+	MarkBufferDirty(buffer);
+	inplace_log_insert(rel, buffer, *off, init_page, clear, logical ? &lc : NULL);
+	END_CRIT_SECTION();
+
+	UnlockReleaseBuffer(buffer);
+	FreezeNoteUnset(rel, &unset, true);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	if (logical)
+		pfree(lc.tuples);
+}
+
+void
+inplace_tuple_insert(Relation rel, TupleTableSlot *slot, CommandId cid,
+					 int options, BulkInsertState bistate)
+{
+	TransactionId xid;
+	InplaceTupleHeader tup;
+	InplaceTupleHeader formed = NULL;
+	Size		len;
+	BlockNumber blk;
+	OffsetNumber off;
+
+	InplaceRequirePreload();
+	if (IsParallelWorker())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot insert tuples in a parallel worker")));
+
+	xid = GetCurrentTransactionId();
+	tup = inplace_slot_own_row(rel, slot, &len);
+	if (tup == NULL)
+		tup = formed = form_new_row(rel, slot, &len, options);
+	set_fresh_header(tup, xid, cid, options);
+	put_row(rel, tup, len, options, bistate, &blk, &off);
+	if (formed)
+		pfree(formed);
+
+	if (unlikely(OidIsValid(inplace_rewriting)))
+		RewriteProgressRowWritten(rel);
+	pgstat_count_heap_insert(rel, 1);
+	set_slot_after_insert(rel, slot, blk, off, xid, cid);
+}
+
+void
+inplace_tuple_insert_speculative(Relation rel, TupleTableSlot *slot,
+								 CommandId cid, int options,
+								 BulkInsertState bistate, uint32 specToken)
+{
+	TransactionId xid;
+	InplaceTupleHeader tup;
+	Size		len;
+	BlockNumber blk;
+	OffsetNumber off;
+
+	InplaceRequirePreload();
+	xid = GetCurrentTransactionId();
+	tup = form_new_row(rel, slot, &len, options);
+	set_fresh_header(tup, xid, cid, options);
+	HdrSetSpeculative(tup, specToken);
+	put_row(rel, tup, len, options, bistate, &blk, &off);
+	pfree(tup);
+
+	pgstat_count_heap_insert(rel, 1);
+	set_slot_after_insert(rel, slot, blk, off, xid, cid);
+}
+
+/*
+ * A speculative insertion is over.  If it succeeded the row becomes an ordinary
+ * one, with the command id in place of the token; neither is in the WAL, for
+ * nobody needs them after a crash (only decoders are told that it is over).
+ * So a row may come out of a crash as speculative, and committed: that counts.
+ * Otherwise it is dead at once.
+ */
+void
+inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
+								   uint32 specToken, bool succeeded)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(&slot->tts_tid);
+	OffsetNumber off = TidOffset(&slot->tts_tid);
+	Buffer		buffer = ReadBuffer(rel, blk);
+	Page		page;
+	InplaceTupleHeader tup;
+	InplaceTupleHeader gone = NULL;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = RowPage(rel, buffer);
+	if (off > PageGetMaxOffsetNumber(page) ||
+		!ItemIdIsNormal(PageGetItemId(page, off)))
+		elog(ERROR, "invalid line pointer for speculative row (%u,%u)", blk, off);
+	tup = PageGetTupleAt(page, off);
+	if (!HdrIsSpeculative(tup) || HdrSpecToken(tup) != specToken)
+		elog(ERROR, "row (%u,%u) is not the speculative one", blk, off);
+
+	/* compacting finds a corrupted page, but that is too late then */
+	if (!succeeded)
+		inplace_check_items(rel, page, blk);
+
+	if (!succeeded && (tup->t_natts & IP_HASEXTERNAL))
+	{
+		gone = palloc(ItemIdGetLength(PageGetItemId(page, off)));
+		memcpy(gone, tup, ItemIdGetLength(PageGetItemId(page, off)));
+	}
+
+	START_CRIT_SECTION();
+	if (succeeded)
+	{
+		CommandId	cid = GetCurrentCommandId(true);
+
+		if (TTS_IS_INPLACE(slot) && ((InplaceTupleTableSlot *) slot)->has_sysattrs)
+			cid = ((InplaceTupleTableSlot *) slot)->cmin;
+		HdrEndSpeculation(tup, cid);
+
+		/*
+		 * No record of it: a checkpoint since the insert wants an image.  But
+		 * a hint on a page that is not logged (yet) may be lost with its
+		 * buffer, and the row must not be speculative again while we run.
+		 */
+		if (RelationNeedsWAL(rel))
+			inplace_mark_hint(buffer);
+		else
+			MarkBufferDirty(buffer);
+	}
+	else
+	{
+		inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0);
+		MarkBufferDirty(buffer);
+		if (RelationNeedsWAL(rel))
+			inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,
+							  NULL, 0, NULL, 0);
+	}
+	inplace_log_speculative_end(rel, succeeded);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+
+	if (!succeeded)
+	{
+		if (gone)
+		{
+			inplace_toast_delete(rel, gone, &slot->tts_tid, true);
+			pfree(gone);
+		}
+		pgstat_count_heap_delete(rel);
+	}
+}
+
+/*
+ * Whoever sees the table at all sees such rows: the page holds nothing else.
+ */
+static void
+set_visible_frozen(Relation rel, Buffer buffer, Buffer vmbuffer)
+{
+	FreezePage	page = {.age = -1,.has_room = false};
+	uint8		flags = VISIBILITYMAP_ALL_VISIBLE | VISIBILITYMAP_ALL_FROZEN;
+
+	inplace_visibilitymap_set(rel, BufferGetBlockNumber(buffer), buffer, vmbuffer,
+							  InvalidTransactionId, flags);
+	FreezeNoteVisible(rel, flags, &page);
+}
+
+/*
+ * COPY and friends: as many rows to a page as fit, one WAL record a page.  Frozen
+ * rows leave the bits of a page as they are, and set them if it was empty.
+ */
+void
+inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
+					 CommandId cid, int options, BulkInsertState bistate)
+{
+	TransactionId xid;
+	InplaceTupleHeader *tups;
+	Size	   *lens;
+	OffsetNumber *offs;
+	char	   *scratch;
+	Size		save_free;
+	int			done = 0;
+	Buffer		vmbuffer = InvalidBuffer;
+	bool		logical;
+	bool		frozen = (options & TABLE_INSERT_FROZEN) != 0;
+	StringInfoData rows;		/* for logical decoding */
+	Size	   *starts = NULL;	/* and where each row begins there */
+
+	InplaceRequirePreload();
+	xid = GetCurrentTransactionId();
+	save_free = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+
+	tups = palloc(nslots * sizeof(InplaceTupleHeader));
+	lens = palloc(nslots * sizeof(Size));
+	offs = palloc(nslots * sizeof(OffsetNumber));
+	scratch = palloc(MULTI_INSERT_SCRATCH);
+	for (int i = 0; i < nslots; i++)
+	{
+		tups[i] = form_new_row(rel, slots[i], &lens[i], options);
+		set_fresh_header(tups[i], xid, cid, options);
+	}
+
+	logical = !(options & TABLE_INSERT_NO_LOGICAL) &&
+		RelationIsLogicallyLogged(rel);
+	if (logical)
+	{
+		initStringInfo(&rows);
+		starts = palloc((nslots + 1) * sizeof(Size));
+		for (int i = 0; i < nslots; i++)
+		{
+			starts[i] = rows.len;
+			inplace_logical_append_new(&rows, rel, tups[i]);
+		}
+		starts[nslots] = rows.len;
+	}
+
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+
+	while (done < nslots)
+	{
+		Buffer		buffer;
+		Page		page;
+		BlockNumber blk;
+		int			n = 0;
+		bool		clear = false;
+		bool		init_page;
+		FreezeUnset unset = {0};
+		LogicalChange lc;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = GetBufferForTuple(rel, PageSpaceFor(tups[done], lens[done]),
+								   InvalidBuffer, options,
+								   bistate, &vmbuffer, NULL);
+		page = RowPage(rel, buffer);
+		blk = BufferGetBlockNumber(buffer);
+		inplace_check_page_header(rel, page, blk);
+		init_page = PageGetMaxOffsetNumber(page) == 0;
+
+		inplace_rows_put++;
+		START_CRIT_SECTION();
+		if (!frozen || init_page)
+			clear = FreezeClearVisible(rel, buffer, vmbuffer,
+									   VISIBILITYMAP_VALID_BITS, &unset);
+		do
+		{
+			OffsetNumber off;
+
+			off = inplace_page_add(page, tups[done + n], lens[done + n],
+								   InvalidOffsetNumber);
+			if (off == InvalidOffsetNumber)
+			{
+				if (n == 0)
+					elog(PANIC, "failed to add row to page");
+				break;
+			}
+			offs[n++] = off;
+		} while (done + n < nslots &&
+				 PageGetHeapFreeSpace(page) >= MAXALIGN(lens[done + n]) + save_free);
+
+		MarkBufferDirty(buffer);
+		if (logical)
+		{
+			lc.what = XLIP_LOGICAL_NEW;
+			if (done + n < nslots)
+				lc.what |= XLIP_LOGICAL_MORE;
+			lc.tuples = rows.data + starts[done];
+			lc.len = starts[done + n] - starts[done];
+		}
+		inplace_log_multi_insert(rel, buffer, offs, n, init_page, clear, scratch,
+								 logical ? &lc : NULL);
+		END_CRIT_SECTION();
+		if (frozen && init_page)
+			set_visible_frozen(rel, buffer, vmbuffer);
+		UnlockReleaseBuffer(buffer);
+		FreezeNoteUnset(rel, &unset, true);
+
+		for (int i = 0; i < n; i++)
+			set_slot_after_insert(rel, slots[done + i], blk, offs[i], xid, cid);
+		done += n;
+	}
+
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	for (int i = 0; i < nslots; i++)
+		pfree(tups[i]);
+	pfree(tups);
+	pfree(lens);
+	pfree(offs);
+	pfree(scratch);
+	if (logical)
+	{
+		pfree(rows.data);
+		pfree(starts);
+	}
+
+	pgstat_count_heap_insert(rel, nslots);
+}
+
+void
+inplace_insert_raw(Relation rel, InplaceTupleHeader tup, Size len, int options,
+				   BulkInsertState bistate, ItemPointer tid)
+{
+	BlockNumber blk;
+	OffsetNumber off;
+	Buffer		buffer;
+	Buffer		vmbuffer = InvalidBuffer;
+	Page		page;
+
+	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
+							   &vmbuffer, NULL);
+	page = RowPage(rel, buffer);
+	blk = BufferGetBlockNumber(buffer);
+
+	START_CRIT_SECTION();
+	off = inplace_page_add(page, tup, len, InvalidOffsetNumber);
+	if (off == InvalidOffsetNumber)
+		elog(PANIC, "failed to add row to page");
+	MarkBufferDirty(buffer);
+	inplace_log_replace(rel, buffer, XLOG_IP_PUSH, off, tup, len, NULL, NULL, 0);
+	END_CRIT_SECTION();
+
+	UnlockReleaseBuffer(buffer);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	ItemPointerSet(tid, blk, off);
+}

@@ -1,0 +1,497 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock.c
+ *	  tuple_lock: SELECT ... FOR, EvalPlanQual, triggers, ON CONFLICT.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "modify/lock_chain.h"
+#include "nodes/lockoptions.h"
+#include "row/found_row.h"
+#include "row/rowcheck.h"
+#include "storage/lmgr.h"
+#include "undo/undo.h"
+#include "wal/wal.h"
+
+/*
+ * Does the caller mean what he has found with SnapshotDirty?  ON CONFLICT DO
+ * UPDATE and the apply worker come with a TID that they found like that, and with
+ * no flags; a trigger under REPEATABLE READ comes without flags too, but means
+ * the version of its snapshot.  (The slot tells; a statement can have both.)
+ */
+static bool
+means_found_row(uint8 flags, TupleTableSlot *slot)
+{
+	if (flags != 0)
+		return false;
+	return !IsolationUsesXactSnapshot() ||
+		inplace_result_slot(slot) == RESULT_SLOT_CONFLICT;
+}
+
+/*
+ * Put the version that was locked (or, after a failure, the newest) into the
+ * slot.  Page locked.
+ */
+static void
+store_locked(Relation rel, Buffer buffer, const RowTarget *target,
+			 bool below_busy, TupleTableSlot *slot, ItemPointer tid)
+{
+	Page		page = RowPage(rel, buffer);
+	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
+	RowVersion *version = RowVersionAlloc();
+	SnapshotData dirty;
+	Snapshot	snapshot = SnapshotAny;
+	bool		found;
+
+	InitDirtySnapshot(dirty);
+	if (below_busy)
+		snapshot = target->kind == TARGET_NEWEST ? &dirty : target->snapshot;
+	if (below_busy &&
+		(target->kind == TARGET_FOUND || target->kind == TARGET_OURS))
+		found = inplace_fetch_target(rel, buffer, target, version);
+	else
+		found = inplace_fetch_version(rel, buffer, true, page, blk, off,
+									  snapshot, version);
+	if (found)
+	{
+		inplace_store_tuple(slot, RelationGetRelid(rel), &target->tid,
+							version->tuple, version->len, &version->info, true);
+		if (tid)
+			TidSetTagged(tid, blk, off, version->info.tag);
+	}
+	else
+		ExecClearTuple(slot);
+	pfree(version);
+}
+
+/*
+ * A row that we inserted or updated needs no lock but that.  A FOR UPDATE on it
+ * is stronger than an update that left the keys alone: it excludes FOR KEY
+ * SHARE.  If this very (sub)transaction put the row there, whether it is new or
+ * was moved, a flag says so, for those who come along the chain.  Other
+ * transactions take no notice of it once we have ended.  All else is a lock as
+ * on any other row.
+ */
+static void
+mark_own_row_exclusive(Relation rel, Buffer buffer, Buffer vmbuffer,
+					   OffsetNumber off)
+{
+	InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
+
+	if (tup->t_infomask & (IP_KEYS_UPDATED | IP_SPECULATIVE))
+		return;
+	START_CRIT_SECTION();
+	tup->t_infomask |= IP_KEYS_UPDATED;
+	MarkBufferDirty(buffer);
+	inplace_log_header(rel, buffer, off, false, NULL, NULL, 0);
+	END_CRIT_SECTION();
+}
+
+/*
+ * The state of one call.  Between any two looks at the row its page is unlocked:
+ * nobody waits, and nobody reads other pages of the table, with it locked.
+ */
+typedef struct RowLocking
+{
+	Relation	rel;
+	LockTupleMode mode;
+	LockWaitPolicy wait_policy;
+	bool		follow;			/* locks what follows the version meant, too */
+	bool		find_last;		/* goes on to the newest version */
+	TM_FailureData *tmfd;
+	Buffer		buffer;			/* pinned */
+	Buffer		vmbuffer;
+	RowTarget	target;
+	RowCheck	rc;				/* as of the last look */
+	RowQueue	queue;
+	RowQueue	left;			/* of an older version, still held */
+	bool		check_chain;	/* has waited for a change; what came after? */
+	bool		chain_free;		/* nothing in the way */
+	bool		chain_checked;	/* ... where the row moves */
+} RowLocking;
+
+static inline InplaceTupleHeader
+current_tuple(RowLocking *rl)
+{
+	return PageGetTupleAt(RowPage(rl->rel, rl->buffer),
+						  ItemPointerGetOffsetNumber(&rl->target.tid));
+}
+
+static void
+leave(RowLocking *rl)
+{
+	ReleaseBuffer(rl->buffer);
+	if (BufferIsValid(rl->vmbuffer))
+		ReleaseBuffer(rl->vmbuffer);
+	inplace_row_wait_done(rl->rel, &rl->left);
+	inplace_row_wait_done(rl->rel, &rl->queue);
+}
+
+/*
+ * On the way to the newest version nobody stops at one that somebody is changing,
+ * in whatever way, but to wait for him.  Is it so?  Then the page stays
+ * share-locked.  Of many who wait for one row all wake up when it has been changed,
+ * and all but one find just that.
+ */
+static bool
+somebody_is_changing(RowLocking *rl)
+{
+	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
+	Page		page;
+	InplaceTupleHeader tup;
+
+	LockBuffer(rl->buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(rl->rel, rl->buffer);
+	if (off <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, off)))
+	{
+		tup = PageGetTupleAt(page, off);
+		/* (whether it is a new row does not show if it is locked) */
+		if (!(tup->t_infomask & (IP_FRESH | IP_SPECULATIVE)) &&
+			!HdrIsLocked(tup) &&
+			inplace_xid_status(rl->rel, tup, rl->buffer) == XID_IN_PROGRESS)
+		{
+			memset(&rl->rc, 0, sizeof(rl->rc));
+			rl->rc.status = XID_IN_PROGRESS;
+			rl->rc.wait_xid = tup->t_xid;
+			return true;
+		}
+	}
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	return false;
+}
+
+/*
+ * Look at the row; if there is one its page is locked, and the tuple normal.
+ * *passing: see above.
+ */
+static TM_Result
+look_at_row(RowLocking *rl, CommandId cid, bool *passing)
+{
+	TM_Result	result;
+
+	*passing = rl->tmfd->traversed && somebody_is_changing(rl);
+	if (*passing)
+		return TM_BeingModified;
+	if (!inplace_lock_row_page(rl->rel, rl->buffer,
+							   ItemPointerGetOffsetNumber(&rl->target.tid),
+							   &rl->vmbuffer))
+	{
+		rl->tmfd->ctid = rl->target.tid;
+		return TM_Deleted;
+	}
+	result = inplace_row_check(rl->rel, rl->buffer, &rl->target, cid, rl->mode,
+							   &rl->rc, rl->tmfd);
+	if (!rl->tmfd->traversed || rl->rc.status != XID_IN_PROGRESS ||
+		(result != TM_Ok && result != TM_BeingModified))
+		return result;
+
+	*passing = true;
+	rl->rc.wait_xid = current_tuple(rl)->t_xid;
+	rl->rc.wait_locker = InvalidTransactionId;
+	rl->rc.wait_multi = InvalidMultiXactId;
+	return TM_BeingModified;
+}
+
+/*
+ * Unlock the page and wait for who is in the way.  False if that is not to be.
+ */
+static bool
+wait_for_row(RowLocking *rl, bool passing)
+{
+	const RowCheck *rc = &rl->rc;
+	bool		changing = rc->status == XID_IN_PROGRESS;
+	bool		deleting = (rc->base.t_infomask & (IP_DELETED | IP_MOVED)) == IP_DELETED;
+	bool		beyond;
+
+	if (rc->retry)
+	{
+		LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+		return true;
+	}
+
+	/* not for this version, but for those that follow: see lock_chain.c */
+	beyond = rl->follow && rl->mode == LockTupleKeyShare && !passing &&
+		(rc->below_busy ||
+		 (changing &&
+		  inplace_keys_outlive(rl->rel, current_tuple(rl), &rl->target)));
+	rl->chain_free = false;
+	rl->check_chain = rl->follow &&
+		(rc->old_version || (changing && !deleting && !passing));
+
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	inplace_row_wait_done(rl->rel, &rl->left);
+	if (beyond)
+		return inplace_row_wait(rl->rel, &rl->target, rc, rl->mode, LockWaitBlock,
+								XLTW_LockUpdated, NULL);
+	return inplace_row_wait(rl->rel, &rl->target, rc, rl->mode, rl->wait_policy,
+							passing ? XLTW_FetchUpdated : XLTW_Lock,
+							passing ? NULL : &rl->queue);
+}
+
+/*
+ * We have waited for the change that replaced the version meant.  Unlock the
+ * page and look at the versions that follow.  Those behind us in its queue wait,
+ * too.
+ */
+static void
+look_at_successors(RowLocking *rl)
+{
+	TransactionId xwait;
+
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	switch (inplace_chain_conflict(rl->rel, rl->target.tid, &rl->target, rl->mode,
+								   &xwait))
+	{
+		case CHAIN_BUSY:
+			XactLockTableWait(xwait, rl->rel, &rl->target.tid, XLTW_LockUpdated);
+			break;
+		case CHAIN_GONE:
+			rl->target.gone = true;
+			rl->check_chain = false;
+			break;
+		case CHAIN_FREE:
+			rl->chain_free = true;
+			rl->check_chain = false;
+			break;
+	}
+}
+
+/*
+ * From now on the newest version is meant.  Those behind us in the queue of the
+ * one before, who go the same way, come when we have locked it, unless we have to
+ * wait again.  The page is unlocked.
+ */
+static void
+go_on_to_newest(RowLocking *rl, ItemPointerData tid)
+{
+	rl->tmfd->traversed = true;
+	if (rl->queue.held)
+	{
+		inplace_row_wait_done(rl->rel, &rl->left);
+		rl->left = rl->queue;
+		rl->queue.held = false;
+	}
+	rl->buffer = ReleaseAndReadBuffer(rl->buffer, rl->rel,
+									  ItemPointerGetBlockNumber(&tid));
+	rl->target.tid = tid;
+	rl->target.kind = TARGET_NEWEST;
+	/* if nothing is in the way, heap has locked it by now */
+	rl->target.queued = rl->chain_free;
+	rl->target.queued_old = false;
+	rl->target.gone = false;
+	rl->chain_free = false;
+	rl->check_chain = false;
+}
+
+/*
+ * FOR KEY SHARE may have the version meant, but the row is being moved, or was.
+ * Unlock the page and look along the chain to begin again then; returns false if
+ * the lock cannot be had after all.
+ */
+static bool
+look_where_it_moves(RowLocking *rl, ItemPointerData moving)
+{
+	TransactionId xwait;
+
+	rl->tmfd->xmax = current_tuple(rl)->t_xid;
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	inplace_row_wait_done(rl->rel, &rl->left);
+	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode, &xwait))
+	{
+		case CHAIN_GONE:
+			if (!rl->find_last)
+			{
+				rl->tmfd->ctid = moving;
+				return false;
+			}
+			/* then only the end of the chain will do */
+			go_on_to_newest(rl, rl->target.tid);
+			break;
+		case CHAIN_BUSY:
+			XactLockTableWait(xwait, rl->rel, &moving, XLTW_LockUpdated);
+			rl->chain_checked = false;
+			break;
+		case CHAIN_FREE:
+			rl->chain_checked = true;
+			break;
+	}
+	return true;
+}
+
+/* did this very (sub)transaction put the row there, new or moved? */
+static bool
+put_here(RowLocking *rl, TransactionId xid)
+{
+	return rl->rc.status == XID_CURRENT &&
+		TransactionIdEquals(rl->rc.base.t_xid, xid) &&
+		(rl->rc.base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0;
+}
+
+/*
+ * Do we have as much already?
+ */
+static bool
+have_lock(RowLocking *rl, TransactionId xid)
+{
+	const RowCheck *rc = &rl->rc;
+
+	if (rc->own_lock && rc->own_mode >= rl->mode)
+		return true;
+	return rc->status == XID_CURRENT &&
+		(rl->mode != LockTupleExclusive || put_here(rl, xid) ||
+		 (rc->base.t_infomask & IP_KEYS_UPDATED));
+}
+
+/*
+ * Is the undo reserved that the lock takes?  If not, the page is unlocked for that.
+ */
+static bool
+undo_reserved(RowLocking *rl, TransactionId xid)
+{
+	if (have_lock(rl, xid) ||
+		!inplace_lock_lacks_undo(rl->rel, &rl->rc))
+		return true;
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	UndoReserve(rl->rel, 1, UNDO_LOCK_RECORD_SIZE);
+	return false;
+}
+
+/*
+ * The row is ours to lock, and its page locked.  Returns true if it has to be
+ * locked where it moves, too.
+ */
+static bool
+take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot,
+		  ItemPointer tid, ItemPointer moving)
+{
+	const RowCheck *rc = &rl->rc;
+	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
+	InplaceTupleHeader tup = current_tuple(rl);
+	bool		moves;
+	TransactionId locker;
+	bool		multi;
+	LockTupleMode strongest;
+
+	if (rl->mode == LockTupleExclusive && put_here(rl, xid))
+		mark_own_row_exclusive(rl->rel, rl->buffer, rl->vmbuffer, off);
+
+	store_locked(rl->rel, rl->buffer, &rl->target, rc->below_busy, slot, tid);
+	if (have_lock(rl, xid))
+		return false;
+
+	moves = rc->below_busy && (tup->t_infomask & IP_MOVED) &&
+		inplace_moved_to(rl->rel, tup, &rl->target.tid, moving);
+	inplace_compute_lockers(rc, xid, rl->mode, &locker, &multi, &strongest);
+	inplace_set_row_lock(rl->rel, rl->buffer, rl->vmbuffer, off, rc, xid, locker,
+						 multi, strongest);
+	return moves;
+}
+
+TM_Result
+inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
+				   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
+				   LockWaitPolicy wait_policy, uint8 flags,
+				   TM_FailureData *tmfd)
+{
+	RowLocking	rl = {0};
+	TransactionId xid;
+	TM_Result	result;
+	OffsetNumber off;
+	Page		page;
+	bool		passing;
+	ItemPointerData moving;
+	bool		moves = false;
+
+	InplaceRequirePreload();
+	tmfd->traversed = false;
+	tmfd->xmax = InvalidTransactionId;
+	tmfd->cmax = InvalidCommandId;
+
+	rl.rel = rel;
+	rl.mode = mode;
+	rl.wait_policy = wait_policy;
+	rl.follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
+	rl.find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
+	rl.tmfd = tmfd;
+	inplace_target_init(&rl.target, tid, snapshot);
+	/* who has found it in another way means the row, whatever its version */
+	if (rl.target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
+		!inplace_target_found_row(rel, tid, slot, &rl.target))
+		rl.target.kind = TARGET_NEWEST;
+
+	xid = GetCurrentTransactionId();
+	MultiXactIdSetOldestMember();
+
+	rl.buffer = inplace_read_row_page(rel, ItemPointerGetBlockNumber(&rl.target.tid));
+	for (;;)
+	{
+		result = look_at_row(&rl, cid, &passing);
+
+		if (rl.check_chain &&
+			(result == TM_Updated ||
+			 (result == TM_BeingModified && rl.rc.old_version)) &&
+			!(current_tuple(&rl)->t_infomask & IP_MOVED_PARTITION))
+		{
+			look_at_successors(&rl);
+			continue;
+		}
+
+		if (result == TM_BeingModified)
+		{
+			if (wait_for_row(&rl, passing))
+				continue;
+			leave(&rl);
+			tmfd->ctid = rl.target.tid;
+			return TM_WouldBlock;
+		}
+
+		if (result == TM_Ok && rl.rc.below_busy && !rl.chain_checked &&
+			(current_tuple(&rl)->t_infomask & IP_MOVED) &&
+			inplace_moved_to(rel, current_tuple(&rl), &rl.target.tid, &moving))
+		{
+			if (look_where_it_moves(&rl, moving))
+				continue;
+			leave(&rl);
+			return TM_Updated;
+		}
+
+		if (result == TM_Updated && rl.find_last)
+		{
+			LockBuffer(rl.buffer, BUFFER_LOCK_UNLOCK);
+			if (ItemPointerIndicatesMovedPartitions(&tmfd->ctid))
+				ereport(ERROR,
+						(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+						 errmsg("tuple to be locked was already moved to another partition due to concurrent update")));
+			go_on_to_newest(&rl, tmfd->ctid);
+			continue;
+		}
+		if (result == TM_Ok && !undo_reserved(&rl, xid))
+			continue;
+		break;
+	}
+
+	/*
+	 * On the way along a chain of versions what was changed by ourselves
+	 * later than this command is reported as such, not as invisible.
+	 */
+	if (result == TM_Invisible && tmfd->traversed)
+		result = (rl.rc.status == XID_CURRENT) ? TM_SelfModified : TM_Deleted;
+
+	page = RowPage(rel, rl.buffer);
+	off = ItemPointerGetOffsetNumber(&rl.target.tid);
+	if (result == TM_Ok)
+		moves = take_lock(&rl, xid, slot, tid, &moving);
+	else if (off <= PageGetMaxOffsetNumber(page) &&
+			 ItemIdIsNormal(PageGetItemId(page, off)))
+		store_locked(rel, rl.buffer, &rl.target, false, slot, NULL);
+	LockBuffer(rl.buffer, BUFFER_LOCK_UNLOCK);
+
+	if (moves)
+		inplace_lock_where_it_moves(rel, moving, xid, rl.rc.replacer, mode);
+	leave(&rl);
+	return result;
+}

@@ -1,0 +1,298 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_chain.c
+ *	  Row locks and the versions that follow the one to be locked.
+ *
+ * Who locks a version that has been replaced locks, in heap, the versions that
+ * follow it as well, one after the other, and waits for whoever is in the way
+ * there.  That is so for SELECT FOR (TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS):
+ *
+ *	- FOR KEY SHARE of a version whose replacement, in progress or committed,
+ *	  leaves the keys alone: the versions are locked together.  Heap waits with
+ *	  NOWAIT and SKIP LOCKED, too, and does not queue.
+ *
+ *	- Any lock, after it has waited for the change that replaced the version.
+ *	  It waits for those who are in the way at the versions that follow, in the
+ *	  queue of its own version only, unless one of these has been replaced by
+ *	  a change in its way as well.  Then, in READ COMMITTED, it goes to the newest
+ *	  version (where it has to queue, in the latter case).  With a snapshot for
+ *	  the whole transaction it fails.  Who comes when the change has committed
+ *	  already fails at once, or goes on to the newest one.
+ *
+ * The first version that follows is not asked how it came about, for that is
+ * what was waited for, or does not matter; the locks on it, and the changes that
+ * replaced it and those after it, are.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "modify/lock_chain.h"
+#include "row/lock_trace.h"
+#include "undo/undo.h"
+#include "wal/wal.h"
+
+/* of a version of the row there */
+static XidStatus
+status_at(Relation rel, const ItemPointerData *tid, InplaceTupleHeader hdr)
+{
+	return inplace_copied_xid_status(rel, hdr, ItemPointerGetBlockNumber(tid),
+									 ItemPointerGetOffsetNumber(tid));
+}
+
+/* is this the version meant?  (Locks are for committed ones.) */
+static bool
+is_version_meant(Relation rel, const RowTarget *target, const ItemPointerData *tid,
+				 InplaceTupleHeader hdr)
+{
+	XidStatus	status = status_at(rel, tid, hdr);
+
+	return status == XID_COMMITTED &&
+		inplace_is_target(target, hdr, status, InvalidCommandId);
+}
+
+/*
+ * Did the change that replaced the version meant leave the keys alone?
+ */
+bool
+inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
+					 const RowTarget *target)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	if (target->kind == TARGET_NEWEST)
+		return false;
+	for (;;)
+	{
+		InplaceTupleHeaderData newer = hdr;
+
+		if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
+			return false;
+		if (is_version_meant(rel, target, &target->tid, &hdr))
+			return (newer.t_infomask & IP_MOVED_PARTITION) == 0 &&
+				inplace_change_mode(&newer) != LockTupleExclusive;
+	}
+}
+
+/*
+ * Who comes first among the lockers in the way and the transaction that changes,
+ * or has changed, the version (if valid).  Heap has all of them in one multixact,
+ * goes through it by xid, and has nothing more to do where it comes to a lock
+ * of our own.  With "replaced", that is a version before the newest: lockers who
+ * are not known to have come before it was replaced do not count.
+ */
+static TransactionId
+first_in_the_way(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
+				 LockTupleMode mode, TransactionId changer, bool replaced)
+{
+	RowLockers	lockers;
+	MultiXactMember single;
+	MultiXactMember *members = &single;
+	int			nmembers = 1;
+	TransactionId found = changer;
+
+	if (!inplace_get_lockers(rel, tup, ItemPointerGetBlockNumber(tid),
+							 ItemPointerGetOffsetNumber(tid), &lockers))
+		return changer;
+	if (lockers.multi)
+		nmembers = GetMultiXactIdMembers(lockers.xid, &members, false, true);
+	else
+		single.xid = lockers.xid;
+
+	for (int i = 0; i < nmembers; i++)
+	{
+		TransactionId xid = members[i].xid;
+
+		if (TransactionIdIsValid(found) && xid > found)
+			continue;
+		if (replaced &&
+			!TransactionIdIsValid(inplace_trace_replacer(&lockers, xid)))
+			continue;
+		if (TransactionIdIsCurrentTransactionId(xid))
+		{
+			found = InvalidTransactionId;
+			break;
+		}
+		if (inplace_lock_modes_conflict(mode, lockers.multi ?
+										inplace_member_mode(members[i].status) :
+										lockers.mode) &&
+			TransactionIdIsInProgress(xid))
+			found = xid;
+	}
+	if (lockers.multi && nmembers > 0)
+		pfree(members);
+	return found;
+}
+
+/*
+ * The part of the chain at one TID, whose page is locked.  *next is where it
+ * goes on, or invalid.
+ */
+static ChainVerdict
+conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
+			  const RowTarget *target, LockTupleMode mode,
+			  TransactionId *xwait, ItemPointer next)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+	TransactionId changer = InvalidTransactionId;
+	TransactionId first_gone = InvalidTransactionId;	/* with whose change */
+	bool		moved = (tup->t_infomask & IP_MOVED) != 0;
+	bool		any_here = false;	/* of the versions to look at */
+
+	ItemPointerSetInvalid(next);
+	for (;;)
+	{
+		InplaceTupleHeaderData newer = hdr;
+		XidStatus	status = status_at(rel, tid, &newer);
+		bool		first = !inplace_version_before(rel, tid, &hdr, true, &guard,
+													&rec);
+
+		if (status == XID_CURRENT)
+			return CHAIN_FREE;
+		if (target != NULL && first)
+			return CHAIN_GONE;	/* long replaced */
+		if (target != NULL && is_version_meant(rel, target, tid, &hdr))
+			break;
+		any_here = true;
+		if (first)
+		{
+			/*
+			 * The row was put here; if a FOR UPDATE of its own transaction
+			 * came on top, that is in the flags only (lock.c).
+			 */
+			if (status == XID_IN_PROGRESS &&
+				(newer.t_infomask & IP_KEYS_UPDATED) &&
+				inplace_lock_modes_conflict(mode, LockTupleExclusive))
+				changer = newer.t_xid;
+			break;
+		}
+		if (inplace_lock_modes_conflict(mode, inplace_change_mode(&newer)))
+		{
+			if (status == XID_COMMITTED)
+				first_gone = newer.t_xid;
+			else if (status == XID_IN_PROGRESS)
+				changer = newer.t_xid;
+		}
+	}
+
+	if (TransactionIdIsValid(first_gone))
+	{
+		*xwait = first_in_the_way(rel, tup, tid, mode, first_gone, true);
+		if (TransactionIdEquals(*xwait, first_gone))
+			return CHAIN_GONE;
+		if (TransactionIdIsValid(*xwait))
+			return CHAIN_BUSY;
+	}
+	if (any_here || !moved)
+	{
+		*xwait = first_in_the_way(rel, tup, tid, mode, changer, false);
+		if (TransactionIdIsValid(*xwait))
+			return CHAIN_BUSY;
+	}
+	if (moved && !(tup->t_infomask & IP_MOVED_PARTITION))
+		(void) inplace_moved_to(rel, tup, tid, next);
+	return CHAIN_FREE;
+}
+
+/*
+ * Is there anything in the way of a lock on the versions that follow the one
+ * meant, whose TID is tid, or with no target on those from the first at tid on?
+ * With CHAIN_BUSY, *xwait is whom to wait for.
+ */
+ChainVerdict
+inplace_chain_conflict(Relation rel, ItemPointerData tid,
+					   const RowTarget *target, LockTupleMode mode,
+					   TransactionId *xwait)
+{
+	for (;;)
+	{
+		Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
+		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
+		Buffer		vmbuffer = InvalidBuffer;
+		ChainVerdict verdict = CHAIN_FREE;
+		ItemPointerData next;
+
+		CHECK_FOR_INTERRUPTS();
+		ItemPointerSetInvalid(&next);
+		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
+			verdict = conflict_here(rel, PageGetTupleAt(RowPage(rel, buffer), off),
+									&tid, target, mode, xwait, &next);
+		UnlockReleaseBuffer(buffer);
+		if (BufferIsValid(vmbuffer))
+			ReleaseBuffer(vmbuffer);
+		if (verdict != CHAIN_FREE || !ItemPointerIsValid(&next))
+			return verdict;
+		tid = next;
+		target = NULL;
+	}
+}
+
+/*
+ * A row that is being moved by a transaction in progress, with no change of
+ * key: whoever locks it FOR KEY SHARE locks the row where it goes too.
+ * Follows the chain of moves to its end.  replacer: of the version meant.
+ */
+void
+inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
+							TransactionId xid, TransactionId replacer,
+							LockTupleMode mode)
+{
+	for (;;)
+	{
+		Buffer		buffer;
+		Page		page;
+		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
+		InplaceTupleHeader tup;
+		RowCheck	rc;
+		ItemPointerData next;
+		Buffer		vmbuffer = InvalidBuffer;
+		bool		more = false;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
+		page = BufferGetPage(buffer);
+		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
+		{
+			tup = PageGetTupleAt(page, off);
+			memset(&rc, 0, sizeof(rc));
+			rc.status = inplace_xid_status(rel, tup, buffer);
+			if (rc.status == XID_IN_PROGRESS || rc.status == XID_COMMITTED)
+			{
+				TransactionId locker;
+				bool		multi;
+				LockTupleMode strongest;
+
+				rc.locked = inplace_get_lockers(rel, tup,
+												ItemPointerGetBlockNumber(&tid),
+												off, &rc.lockers);
+				rc.base = rc.lockers.base;
+				if (inplace_lock_lacks_undo(rel, &rc))
+				{
+					UnlockReleaseBuffer(buffer);
+					if (BufferIsValid(vmbuffer))
+						ReleaseBuffer(vmbuffer);
+					UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
+					continue;
+				}
+				if ((tup->t_infomask & IP_MOVED) &&
+					!(tup->t_infomask & IP_KEYS_UPDATED))
+					more = inplace_moved_to(rel, tup, &tid, &next);
+				rc.replacer = replacer;
+				inplace_compute_lockers(&rc, xid, mode, &locker, &multi,
+										&strongest);
+				inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, xid,
+									 locker, multi, strongest);
+			}
+		}
+		UnlockReleaseBuffer(buffer);
+		if (BufferIsValid(vmbuffer))
+			ReleaseBuffer(vmbuffer);
+		if (!more)
+			break;
+		tid = next;
+	}
+}

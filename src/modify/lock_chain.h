@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_chain.h
+ *	  Row locks and the versions that follow the one to be locked.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_LOCK_CHAIN_H
+#define INPLACE_LOCK_CHAIN_H
+
+#include "row/rowcheck.h"
+
+typedef enum ChainVerdict
+{
+	CHAIN_FREE,					/* nothing in the way */
+	CHAIN_BUSY,					/* somebody has to end first */
+	CHAIN_GONE					/* a change in the way has committed */
+} ChainVerdict;
+
+/* no page locked */
+extern ChainVerdict inplace_chain_conflict(Relation rel, ItemPointerData tid,
+										   const RowTarget *target,
+										   LockTupleMode mode,
+										   TransactionId *xwait);
+extern void inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
+										TransactionId xid,
+										TransactionId replacer,
+										LockTupleMode mode);
+
+/* the row's page locked */
+extern bool inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
+								 const RowTarget *target);
+
+#endif							/* INPLACE_LOCK_CHAIN_H */

@@ -1,0 +1,212 @@
+/*-------------------------------------------------------------------------
+ *
+ * toast.c
+ *	  Large values: into the heap TOAST table that the server makes.
+ *
+ * Values are stored before the page of the row is locked (an update has locked
+ * the row itself: update.c), and those that an update replaced are deleted
+ * after it was changed: so a row never points at values that are gone, and an
+ * update that does not come about has only its own new values to take back.
+ * Old versions in undo keep their pointers: the TOAST rows are heap rows and
+ * live as long as any snapshot needs them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/detoast.h"
+#include "access/heaptoast.h"
+#include "access/toast_helper.h"
+#include "access/toast_internals.h"
+#include "modify/table.h"
+#include "utils/memutils.h"
+
+static Size
+current_size(ToastTupleContext *ttc)
+{
+	uint16		flags;
+
+	return inplace_compute_size(RelationGetDescr(ttc->ttc_rel),
+								ttc->ttc_values, ttc->ttc_isnull, &flags);
+}
+
+/*
+ * The same four rounds as for heap rows: compress what may be compressed and
+ * move out what is very large; move out the rest; compress MAIN; move out
+ * MAIN if there is no other way.
+ */
+static void
+shrink_row(ToastTupleContext *ttc, int options)
+{
+	Relation	rel = ttc->ttc_rel;
+	TupleDesc	desc = RelationGetDescr(rel);
+	bool		has_toast = OidIsValid(rel->rd_rel->reltoastrelid);
+	Size		limit = RelationGetToastTupleTarget(rel, TOAST_TUPLE_TARGET);
+	int			att;
+
+	while (current_size(ttc) > limit &&
+		   (att = toast_tuple_find_biggest_attribute(ttc, true, false)) >= 0)
+	{
+		if (TupleDescAttr(desc, att)->attstorage == TYPSTORAGE_EXTENDED)
+			toast_tuple_try_compression(ttc, att);
+		else
+			ttc->ttc_attr[att].tai_colflags |= TOASTCOL_INCOMPRESSIBLE;
+
+		if (has_toast && ttc->ttc_attr[att].tai_size > limit)
+			toast_tuple_externalize(ttc, att, options);
+	}
+
+	while (has_toast && current_size(ttc) > limit &&
+		   (att = toast_tuple_find_biggest_attribute(ttc, false, false)) >= 0)
+		toast_tuple_externalize(ttc, att, options);
+
+	while (current_size(ttc) > limit &&
+		   (att = toast_tuple_find_biggest_attribute(ttc, true, true)) >= 0)
+		toast_tuple_try_compression(ttc, att);
+
+	limit = TOAST_TUPLE_TARGET_MAIN;
+	while (has_toast && current_size(ttc) > limit &&
+		   (att = toast_tuple_find_biggest_attribute(ttc, false, true)) >= 0)
+		toast_tuple_externalize(ttc, att, options);
+}
+
+InplaceTupleHeader
+inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
+							   InplaceTupleHeader old,
+							   const ItemPointerData *oldtid, Size *len,
+							   int options)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	int			natts = desc->natts;
+	MemoryContext cxt;
+	MemoryContext outer;
+	ToastTupleContext ttc;
+	Datum	   *oldvalues = NULL;
+	bool	   *oldisnull = NULL;
+	InplaceTupleHeader result;
+	uint16		flags;
+
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
+								ALLOCSET_DEFAULT_SIZES);
+	outer = MemoryContextSwitchTo(cxt);
+
+	ttc.ttc_rel = rel;
+	slot_getallattrs(slot);
+	ttc.ttc_values = palloc(natts * sizeof(Datum));
+	ttc.ttc_isnull = palloc(natts * sizeof(bool));
+	memcpy(ttc.ttc_values, slot->tts_values, natts * sizeof(Datum));
+	memcpy(ttc.ttc_isnull, slot->tts_isnull, natts * sizeof(bool));
+	ttc.ttc_attr = palloc(natts * sizeof(ToastAttrInfo));
+
+	if (old)
+	{
+		int			got;
+
+		oldvalues = palloc(natts * sizeof(Datum));
+		oldisnull = palloc(natts * sizeof(bool));
+		got = inplace_deform_first(desc, old, natts, oldvalues, oldisnull,
+								   cxt, oldtid);
+		for (; got < natts; got++)
+			oldvalues[got] = getmissingattr(desc, got + 1, &oldisnull[got]);
+	}
+	ttc.ttc_oldvalues = oldvalues;
+	ttc.ttc_oldisnull = oldisnull;
+
+	/*
+	 * Flatten expanded objects first: the toaster looks at sizes as they are
+	 * stored.
+	 */
+	for (int i = 0; i < natts; i++)
+	{
+		if (!ttc.ttc_isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(ttc.ttc_values[i])))
+			ttc.ttc_values[i] =
+				PointerGetDatum(detoast_external_attr((struct varlena *)
+													  DatumGetPointer(ttc.ttc_values[i])));
+	}
+
+	toast_tuple_init(&ttc);
+	shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE);
+
+	*len = inplace_compute_size(desc, ttc.ttc_values, ttc.ttc_isnull, &flags);
+	result = (InplaceTupleHeader) MemoryContextAlloc(outer, *len);
+	inplace_fill_tuple(desc, ttc.ttc_values, ttc.ttc_isnull, flags, result, *len);
+
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(cxt);
+	return result;
+}
+
+/* a row's columns, for functions in this file; those it does not have are null */
+static void
+stored_values(TupleDesc desc, InplaceTupleHeader tup, const ItemPointerData *tid,
+			  Datum **values, bool **isnull)
+{
+	int			got;
+
+	*values = palloc(desc->natts * sizeof(Datum));
+	*isnull = palloc(desc->natts * sizeof(bool));
+	got = inplace_deform_first(desc, tup, desc->natts, *values, *isnull,
+							   CurrentMemoryContext, tid);
+	for (; got < desc->natts; got++)
+		(*isnull)[got] = true;
+}
+
+void
+inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
+							  InplaceTupleHeader kept,
+							  const ItemPointerData *tid, bool unused)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	MemoryContext cxt;
+	MemoryContext outer;
+	Datum	   *old_values;
+	bool	   *old_isnull;
+	Datum	   *values;
+	bool	   *isnull;
+
+	if (!(gone->t_natts & IP_HASEXTERNAL))
+		return;
+
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
+								ALLOCSET_SMALL_SIZES);
+	outer = MemoryContextSwitchTo(cxt);
+	stored_values(desc, gone, tid, &old_values, &old_isnull);
+	stored_values(desc, kept, tid, &values, &isnull);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		struct varlena *v;
+
+		if (old_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
+			continue;
+		v = (struct varlena *) DatumGetPointer(old_values[i]);
+		if (!VARATT_IS_EXTERNAL_ONDISK(v))
+			continue;
+		if (!isnull[i] &&
+			VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])) &&
+			memcmp(v, DatumGetPointer(values[i]), VARSIZE_EXTERNAL(v)) == 0)
+			continue;
+		toast_delete_datum(rel, old_values[i], unused);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(cxt);
+}
+
+void
+inplace_toast_delete(Relation rel, InplaceTupleHeader old,
+					 const ItemPointerData *tid, bool is_speculative)
+{
+	MemoryContext cxt;
+	MemoryContext outer;
+	Datum	   *values;
+	bool	   *isnull;
+
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
+								ALLOCSET_SMALL_SIZES);
+	outer = MemoryContextSwitchTo(cxt);
+	stored_values(RelationGetDescr(rel), old, tid, &values, &isnull);
+	toast_delete_external(rel, values, isnull, is_speculative);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(cxt);
+}

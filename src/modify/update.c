@@ -1,0 +1,688 @@
+/*-------------------------------------------------------------------------
+ *
+ * update.c
+ *	  Updates, in place where that can be.
+ *
+ * An update is in place if
+ *	 - no column of an index that cannot take it has changed (summarizing
+ *	   indexes can, from PostgreSQL 16 on, and inplace_btree ones, which get
+ *	   a new entry each if their key changed: index/index.h),
+ *	 - the new row fits on the page, after a prune if need be,
+ *	 - the transaction would not give two versions of the row the same tag,
+ *	 - what changed fits an undo page.
+ * Otherwise the row is moved: its header says DELETED and MOVED, the undo
+ * record has the new TID, and the new row is FRESH.
+ *
+ * The change itself is in update_in_place.c and update_move.c, what is special
+ * about rows with values in the TOAST table in update_toast.c.
+ *
+ * Lock order: data pages (by block number, through RelationGetBufferForTuple)
+ * -> undo page -> visibility map pages (pinned before).
+ *
+ * The page is let go of while values are toasted, with the row locked before, as on heap,
+ * and while a page for a moved row is looked for.  Nothing marks the row then; instead its
+ * header is compared afterwards, and if somebody else was there all is looked at again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/heaptoast.h"
+#include "modify/update.h"
+#include "pgstat.h"
+#include "storage/predicate.h"
+#include "utils/memutils.h"
+#include "utils/relcache.h"
+#include "utils/snapmgr.h"
+
+/* large; in use by one update at a time: user code has to come before, or see verify_keys */
+static UpdateState *update_state = NULL;
+
+/*
+ * Compare the new row with the newest version on the page.
+ */
+static void
+find_changes(UpdateState *us)
+{
+	InplaceTupleHeader tup = current_tuple(us);
+
+	if (!inplace_diff_rows(RelationGetDescr(us->rel), tup,
+						   inplace_tuple_len(tup, item_len(us)),
+						   us->newtup, us->newlen, &us->diff))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("row (%u,%u) of relation \"%s\" is damaged",
+						us->blk, us->off, RelationGetRelationName(us->rel))));
+	us->index_changed = inplace_diff_overlaps(&us->diff, us->index_attrs);
+	us->summary_changed = inplace_diff_overlaps(&us->diff, us->summary_attrs);
+	us->key_changed = inplace_diff_overlaps(&us->diff, us->key_attrs);
+	us->stale = us->taking != NULL &&
+		inplace_taking_changed(us->taking, &us->diff);
+	if (us->stale && us->verified && us->apart)
+		us->stale = inplace_taking_settled(us->taking);
+	if (us->stale && us->taking->payload_changed &&
+		(us->newlen > MAX_ROW_WITH_PAYLOAD ||
+		 (us->newtup->t_natts & IP_HASEXTERNAL)))
+		us->index_changed = true;
+}
+
+/*
+ * The row's newest version is not the one meant, which is what the update was
+ * made from and decides how strong a lock it takes.
+ */
+static bool
+key_of_target_changed(UpdateState *us)
+{
+	RowVersion *version = RowVersionAlloc();
+	RowDiff    *diff = palloc(sizeof(RowDiff));
+	bool		changed = us->key_changed;
+	bool		found = false;
+
+	if (us->target.kind == TARGET_OURS)
+		found = inplace_fetch_target(us->rel, us->buffer, &us->target, version);
+	else if (us->target.snapshot != InvalidSnapshot &&
+			 us->target.snapshot->snapshot_type == SNAPSHOT_MVCC)
+		found = inplace_fetch_version(us->rel, us->buffer, true,
+									  RowPage(us->rel, us->buffer), us->blk,
+									  us->off, us->target.snapshot, version);
+	if (found &&
+		inplace_diff_rows(RelationGetDescr(us->rel), version->tuple,
+						  version->len, us->newtup, us->newlen, diff))
+		changed = inplace_diff_overlaps(diff, us->key_attrs);
+	pfree(diff);
+	pfree(version);
+	return changed;
+}
+
+/* (a trigger event tells the versions of one transaction apart by their tags) */
+static bool
+tag_would_wrap(UpdateState *us)
+{
+	return us->rc.status == XID_CURRENT && TagRunsOut(us->rc.base.t_tag);
+}
+
+/* the record's own part and what keeping the locks takes */
+static bool
+undo_fits(UpdateState *us)
+{
+	return SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+		delta_size(&us->diff.edits, true) + 2 * UNDO_LOCK_RECORD_SIZE <=
+		UNDO_MAX_RECORD;
+}
+
+/* bytes of undo that the change takes, if that is not less */
+static Size
+undo_size(UpdateState *us)
+{
+	return Min(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+			   delta_size(&us->diff.edits, true) + 2 * UNDO_LOCK_RECORD_SIZE,
+			   UNDO_MAX_RECORD);
+}
+
+/*
+ * Is the undo reserved that the change takes, and links under it?  If not, the page
+ * is unlocked for that.
+ */
+static bool
+undo_reserved(UpdateState *us)
+{
+	bool		links;
+
+	/* the longest there can be */
+	if (likely(UndoHasRoom(us->rel, 2, 0)))
+		return true;
+	links = us->rc.status == XID_COMMITTED &&
+		!inplace_is_first_version(&us->rc.base, us->rc.status) &&
+		UndoLinkIsDue(us->xid, NextTag(us->rc.base.t_tag));
+	if (UndoHasRoom(us->rel, links ? 2 : 1, links ? 0 : undo_size(us)))
+		return true;
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	UndoReserve(us->rel, links ? 2 : 1, links ? 0 : undo_size(us));
+	return false;
+}
+
+/*
+ * Room on the page?  Prunes if there is not.
+ */
+static bool
+fits_on_page(UpdateState *us)
+{
+	Page		page = RowPage(us->rel, us->buffer);
+
+	if (inplace_page_can_grow(page, us->off, us->newtup, us->newlen))
+		return true;
+	inplace_page_prune(us->rel, us->buffer, GlobalVisTestFor(us->rel), us->off);
+	return inplace_page_can_grow(page, us->off, us->newtup, us->newlen);
+}
+
+static void
+finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
+{
+	Relation	rel = us->rel;
+	VersionTag	tag = us->newtup->t_tag;
+
+	if (!in_place)
+		ItemPointerSet(&slot->tts_tid, BufferGetBlockNumber(us->newbuf),
+					   us->newoff);
+	else if (rel->trigdesc && rel->trigdesc->trig_update_after_row)
+		TidSetTagged(&slot->tts_tid, us->blk, us->off, tag);
+	else
+		ItemPointerSet(&slot->tts_tid, us->blk, us->off);
+	slot->tts_tableOid = RelationGetRelid(rel);
+
+	if (TTS_IS_INPLACE(slot))
+	{
+		InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+		is->has_sysattrs = true;
+		is->xmin = us->xid;
+
+		/*
+		 * Where the row was locked first (ON CONFLICT DO UPDATE, BEFORE ROW
+		 * triggers) heap's new row still has the lock in xmax, and people
+		 * tell the two outcomes of an upsert by RETURNING xmax = 0.
+		 */
+		is->xmax = us->target.kind == TARGET_OURS ? us->xid : InvalidTransactionId;
+		is->cmin = us->cid;
+		is->cmax = us->cid;
+		is->tag = in_place ? tag : FirstVersionTag;
+	}
+}
+
+/*
+ * Form the new row.  A row that has to be toasted needs the version it
+ * replaces (old), which then is a copy.
+ */
+static void
+form_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
+{
+	TupleDesc	desc = RelationGetDescr(us->rel);
+	uint16		flags;
+
+	if (old == NULL &&
+		(us->newtup = inplace_slot_ready_row(us->rel, slot, &us->newlen)) != NULL)
+		return;
+
+	slot_getallattrs(slot);
+	if (old)
+	{
+		us->newtup = inplace_toast_insert_or_update(us->rel, slot, old,
+													&us->target.tid,
+													&us->newlen, 0);
+		return;
+	}
+	us->newlen = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull,
+									  &flags);
+	us->newtup = (InplaceTupleHeader) palloc(us->newlen);
+	inplace_fill_tuple(desc, slot->tts_values, slot->tts_isnull, flags,
+					   us->newtup, us->newlen);
+}
+
+static InplaceTupleHeader
+copy_current(UpdateState *us)
+{
+	InplaceTupleHeader copy = palloc(item_len(us));
+
+	memcpy(copy, current_tuple(us), item_len(us));
+	return copy;
+}
+
+/*
+ * What logical decoding needs of the update.  Values in the TOAST table are fetched
+ * for it, so if the old row has any the page is unlocked (and old a copy).
+ */
+static void
+prepare_logical(UpdateState *us, InplaceTupleHeader old)
+{
+	us->logical = inplace_logical_prepare(&us->lc, us->rel, us->newtup, old,
+										  &us->target.tid, us->id_attrs,
+										  inplace_diff_overlaps(&us->diff, us->id_attrs));
+}
+
+static void
+forget_logical(UpdateState *us)
+{
+	if (us->logical)
+		pfree(us->lc.tuples);
+	us->logical = false;
+}
+
+/*
+ * Keys that are computed, and operator classes where equal keys need not be
+ * identical: see what becomes of them, and whether the row can stay.  The code of
+ * operator classes may update rows, too.
+ */
+static pg_noinline void
+verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
+			TupleTableSlot *slot)
+{
+	inplace_own_row_page(us->buffer, &us->borrowed);
+	update_state = NULL;
+	PG_TRY();
+	{
+		us->apart = inplace_taking_settle(us->rel, us->taking, old, len,
+										  slot, &us->target.tid);
+	}
+	PG_CATCH();
+	{
+		update_state = us;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (update_state != NULL)
+		pfree(update_state);
+	update_state = us;
+	us->verified = true;
+}
+
+/* ---------------- the whole of it ---------------- */
+
+static void
+get_attrs(UpdateState *us)
+{
+	Relation	rel = us->rel;
+
+	us->summary_attrs = NULL;
+	us->id_attrs = NULL;
+#if PG_VERSION_NUM >= 160000
+	us->index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_HOT_BLOCKING);
+	us->summary_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_SUMMARIZED);
+#else
+	us->index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
+#endif
+	us->key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
+	if (RelationIsLogicallyLogged(rel))
+		us->id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
+	if (us->taking != NULL)
+	{
+		bms_free(us->index_attrs);
+		us->index_attrs = bms_copy(TakingBlockingAttrs(us->taking));
+	}
+}
+
+static void
+free_attrs(UpdateState *us)
+{
+	bms_free(us->index_attrs);
+	bms_free(us->summary_attrs);
+	bms_free(us->key_attrs);
+	bms_free(us->id_attrs);
+}
+
+static LockTupleMode
+lock_mode(UpdateState *us)
+{
+	return us->key_changed ? LockTupleExclusive : LockTupleNoKeyExclusive;
+}
+
+/*
+ * May the row be updated?  "compared": find_changes() has been possible.
+ */
+static TM_Result
+check_target(UpdateState *us, bool compared, Snapshot crosscheck,
+			 TM_FailureData *tmfd)
+{
+	Relation	rel = us->rel;
+	TM_Result	result;
+
+	result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
+							   lock_mode(us), &us->rc, tmfd);
+	if ((result == TM_Updated ||
+		 (result == TM_BeingModified && !us->rc.retry &&
+		  (us->rc.status == XID_IN_PROGRESS || us->rc.old_version))) &&
+		compared && key_of_target_changed(us) != us->key_changed)
+	{
+		us->key_changed = !us->key_changed;
+		result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
+								   lock_mode(us), &us->rc, tmfd);
+	}
+	if (result == TM_Ok && crosscheck != InvalidSnapshot &&
+		!inplace_newest_visible(rel, us->buffer, us->off, crosscheck))
+	{
+		tmfd->ctid = us->target.tid;
+		tmfd->xmax = current_tuple(us)->t_xid;
+		tmfd->cmax = InvalidCommandId;
+		result = TM_Updated;
+	}
+	return result;
+}
+
+/*
+ * Our own FOR UPDATE goes on to exclude FOR KEY SHARE; on a version of our own the
+ * lock of another subtransaction is kept as a lock.
+ */
+static bool
+excludes_key_share(UpdateState *us)
+{
+	if (us->rc.own_lock && us->rc.own_mode == LockTupleExclusive &&
+		(us->rc.status != XID_CURRENT ||
+		 (!us->rc.lockers.multi &&
+		  TransactionIdEquals(us->rc.lockers.xid,
+							  GetCurrentTransactionIdIfAny()))))
+		return true;
+	return us->rc.status == XID_CURRENT &&
+		(us->rc.base.t_infomask & IP_KEYS_UPDATED);
+}
+
+/*
+ * Let go of all.  "oldcopy" if what was stored in the TOAST table for the new row
+ * has to go again.
+ */
+static void
+give_up(UpdateState *us, InplaceTupleHeader oldcopy)
+{
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	forget_logical(us);
+	inplace_return_row_page(us->buffer, us->borrowed);
+	if (BufferIsValid(us->vmbuffer))
+		ReleaseBuffer(us->vmbuffer);
+	if (oldcopy)
+		inplace_toast_delete_replaced(us->rel, us->newtup, oldcopy,
+									  &us->target.tid, true);
+}
+
+/*
+ * The change, with the pages locked; lets go of them.  "oldcopy" if the old row
+ * had values in the TOAST table.
+ */
+static void
+change_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader oldcopy,
+		   bool in_place)
+{
+	Relation	rel = us->rel;
+	ItemPointerData version;
+
+	TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
+	CheckForSerializableConflictIn(rel, &version, us->blk);
+
+	if (RelationIsLogicallyLogged(rel) && !us->logical)
+	{
+		InplaceTupleHeader old = copy_current(us);
+
+		Assert(!(old->t_natts & IP_HASEXTERNAL));
+		prepare_logical(us, old);
+		pfree(old);
+	}
+	if (in_place)
+		inplace_update_in_place(us);
+	else
+		inplace_update_by_move(us);
+	forget_logical(us);
+	finish_slot(us, slot, in_place);
+
+	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
+		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	if (TidHasTag(&slot->tts_tid))
+		inplace_slot_tagged(rel);
+	if (oldcopy)
+		inplace_toast_delete_replaced(rel, oldcopy, us->newtup,
+									  &us->target.tid, false);
+	if (us->searched)
+	{
+		if (BufferIsValid(us->newvm))
+			ReleaseBuffer(us->newvm);
+		if (us->newbuf != us->buffer)
+			ReleaseBuffer(us->newbuf);
+	}
+	inplace_return_row_page(us->buffer, us->borrowed);
+	if (BufferIsValid(us->vmbuffer))
+		ReleaseBuffer(us->vmbuffer);
+}
+
+/*
+ * The whole update; result TM_Ok with *in_place told, or what stands in the
+ * way.
+ */
+static TM_Result
+do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
+		  bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+		  bool *in_place)
+{
+	Relation	rel = us->rel;
+	TM_Result	result;
+	RowQueue	queue = {0};
+	InplaceTupleHeader oldcopy = NULL;	/* what newtup was toasted against */
+	InplaceTupleHeaderData oldcopy_hdr;
+	bool		needs_toast;
+	bool		key_changed = false;	/* as far as is known before toasting */
+	bool		reserved = false;	/* the row, before values were stored */
+
+	get_attrs(us);
+	form_row(us, slot, NULL);
+	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
+		us->newlen > TOAST_TUPLE_THRESHOLD;
+
+	us->buffer = inplace_borrow_row_page(rel, us->blk, &us->borrowed);
+	us->vmbuffer = InvalidBuffer;
+	us->newbuf = InvalidBuffer;
+	us->newvm = InvalidBuffer;
+	us->searched = false;
+	us->verified = false;
+	us->logical = false;
+	UndoBegin(rel);
+
+	for (;;)
+	{
+		if (!inplace_lock_row_page(rel, us->buffer, us->off, &us->vmbuffer))
+		{
+			tmfd->ctid = us->target.tid;
+			tmfd->xmax = InvalidTransactionId;
+			tmfd->cmax = InvalidCommandId;
+			result = TM_Deleted;
+			break;
+		}
+
+		if (us->verified && !same_header(&us->verified_hdr, current_tuple(us)))
+			us->verified = false;
+
+		/* is the version copied not there any more?  (nothing was stored) */
+		if (oldcopy && !reserved &&
+			!same_header(&oldcopy_hdr, current_tuple(us)))
+		{
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			forget_logical(us);
+			pfree(oldcopy);
+			oldcopy = NULL;
+			pfree(us->newtup);
+			form_row(us, slot, NULL);
+			continue;
+		}
+
+		/* nobody but lockers comes to a row that is reserved */
+		if (reserved && !HdrSameVersion(current_tuple(us), &oldcopy_hdr))
+			elog(ERROR, "row (%u,%u) of relation \"%s\" was changed though locked",
+				 us->blk, us->off, RelationGetRelationName(rel));
+
+		/*
+		 * A row that is too large before toasting cannot be compared by
+		 * offsets; it is after toasting.  Until then its key columns are
+		 * compared when it has been copied.
+		 */
+		if (!needs_toast || oldcopy)
+			find_changes(us);
+		else
+			us->key_changed = key_changed;
+		result = check_target(us, !needs_toast || oldcopy, crosscheck, tmfd);
+		*lockmode = lock_mode(us);
+		if (result == TM_BeingModified)
+		{
+			if (!wait && !us->rc.retry)
+				break;
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			if (us->rc.retry)
+				continue;
+			inplace_row_wait(rel, &us->target, &us->rc, *lockmode,
+							 LockWaitBlock, XLTW_Update, &queue);
+			continue;
+		}
+		if (result != TM_Ok)
+			break;
+
+		if (excludes_key_share(us))
+			us->key_changed = true;
+
+		if ((needs_toast ||
+			 (current_tuple(us)->t_natts & IP_HASEXTERNAL)) && !oldcopy)
+		{
+			oldcopy = copy_current(us);
+			oldcopy_hdr = *oldcopy;
+			if (needs_toast && inplace_update_stores_values(us, slot, oldcopy))
+			{
+				bool		room = UndoHasRoom(rel, 1, UNDO_LOCK_RECORD_SIZE);
+
+				key_changed = inplace_update_keys_differ(us, slot, oldcopy);
+				if (!room || (key_changed && !us->key_changed))
+				{
+					LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+					pfree(oldcopy);
+					oldcopy = NULL;
+					if (!room)
+						UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
+					continue;
+				}
+				inplace_update_reserve_row(us, lock_mode(us));
+				reserved = true;
+			}
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			if (needs_toast)
+			{
+				pfree(us->newtup);
+				form_row(us, slot, oldcopy);
+			}
+			continue;
+		}
+
+		if (us->newlen > InplaceMaxTupleSize)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("row is too big: size %zu, maximum size %zu",
+							us->newlen, (Size) InplaceMaxTupleSize)));
+
+		if (us->stale && !us->index_changed && !us->verified &&
+			inplace_taking_unsure(us->taking))
+		{
+			InplaceTupleHeader old = copy_current(us);
+			Size		len = inplace_tuple_len(old, item_len(us));
+
+			/* an operator class's code: not with the page locked */
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			us->verified_hdr = *old;
+			verify_keys(us, old, len, slot);
+			pfree(old);
+			continue;
+		}
+
+		if (oldcopy && !us->logical && RelationIsLogicallyLogged(rel))
+		{
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			prepare_logical(us, oldcopy);
+			continue;
+		}
+
+		if (!undo_reserved(us))
+			continue;
+
+		*in_place = !us->index_changed && (!us->verified || us->apart) &&
+			!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
+		if (!*in_place && !inplace_update_find_page(us))
+			continue;
+		break;
+	}
+
+	if (result == TM_Ok)
+		change_row(us, slot, oldcopy, *in_place);
+	else
+		give_up(us, reserved ? oldcopy : NULL);
+	if (oldcopy)
+		pfree(oldcopy);
+	inplace_row_wait_done(rel, &queue);
+	free_attrs(us);
+	if (result == TM_Invisible)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("attempted to update invisible tuple")));
+	if (result != TM_Ok)
+		return result;
+
+	/*
+	 * The server counts a dead row for every update.  One in place leaves
+	 * nothing for VACUUM, unless it is the row's first that leaves an entry
+	 * behind in an index, or of a row that VACUUM has to go through the
+	 * indexes for again; that stays so if it is rolled back.
+	 */
+	CountUpdate(rel, *in_place, !*in_place && us->newbuf != us->buffer);
+	if (*in_place && !us->needs_sweep)
+		pgstat_update_heap_dead_tuples(rel, 1);
+	return TM_Ok;
+}
+
+#if PG_VERSION_NUM >= 160000
+TM_Result
+inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
+					 CommandId cid, Snapshot snapshot, Snapshot crosscheck,
+					 bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+					 TU_UpdateIndexes *update_indexes)
+#else
+TM_Result
+inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
+					 CommandId cid, Snapshot snapshot, Snapshot crosscheck,
+					 bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+					 bool *update_indexes)
+#endif
+{
+	UpdateState *us;
+	TM_Result	result;
+	bool		in_place = false;
+	TakingIndexes *taking;
+	ItemPointerData entry_tid;
+	bool		insert_entries;
+
+	InplaceRequirePreload();
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot update tuples during a parallel operation")));
+
+	/*
+	 * may run functions that an index's expressions call, and those may come
+	 * here
+	 */
+	taking = inplace_taking_indexes(rel);
+
+	if (update_state == NULL)
+		update_state = MemoryContextAlloc(TopMemoryContext, sizeof(UpdateState));
+	us = update_state;
+	us->rel = rel;
+	inplace_target_init(&us->target, otid, snapshot);
+	us->blk = ItemPointerGetBlockNumber(&us->target.tid);
+	us->off = ItemPointerGetOffsetNumber(&us->target.tid);
+	us->cid = cid;
+	us->xid = GetCurrentTransactionId();
+	tmfd->traversed = false;
+
+	us->taking = taking;
+	result = do_update(us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
+	entry_tid = us->target.tid;
+	insert_entries = result == TM_Ok && in_place && us->stale;
+	pfree(us->newtup);
+
+#if PG_VERSION_NUM >= 160000
+	*update_indexes = result != TM_Ok ? TU_None :
+		!in_place ? TU_All :
+		us->summary_changed ? TU_Summarizing : TU_None;
+#else
+	*update_indexes = result == TM_Ok && !in_place;
+#endif
+
+	if (result == TM_Ok && (!in_place || us->summary_changed))
+		inplace_open_indexes(rel, slot);
+
+	/* may run an operator class's code, and that may come here */
+	inplace_rows_put++;
+	if (insert_entries)
+		inplace_insert_entries(rel, taking, &entry_tid, slot);
+	if (taking)
+		pfree(taking);
+	return result;
+}

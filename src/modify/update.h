@@ -1,0 +1,87 @@
+/*-------------------------------------------------------------------------
+ *
+ * update.h
+ *	  An update under way, for the files that have a part in it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_TABLE_UPDATE_H
+#define INPLACE_TABLE_UPDATE_H
+
+#include "index/index.h"
+#include "page/compare.h"
+#include "row/rowcheck.h"
+#include "wal/wal.h"
+
+typedef struct UpdateState
+{
+	Relation	rel;
+	RowTarget	target;
+	BlockNumber blk;
+	OffsetNumber off;
+	TransactionId xid;
+	CommandId	cid;
+	Buffer		buffer;
+	bool		borrowed;		/* the pin on it (recent.c) */
+	Buffer		vmbuffer;
+	RowCheck	rc;
+	RowDiff		diff;
+	InplaceTupleHeader newtup;	/* formed; header filled last */
+	Size		newlen;
+	bool		key_changed;
+	bool		index_changed;	/* ... that cannot take it in place */
+	bool		summary_changed;
+	Bitmapset  *index_attrs;	/* columns whose change moves the row, */
+	Bitmapset  *summary_attrs;	/* ... those of summarizing indexes, */
+	Bitmapset  *key_attrs;		/* ... of the keys foreign keys may refer to, */
+	Bitmapset  *id_attrs;		/* ... of the replica identity */
+	TakingIndexes *taking;		/* indexes that can take it, or NULL */
+	bool		stale;			/* a key of theirs changed: the old entry
+								 * stays */
+	bool		needs_sweep;	/* ... which makes the row one for VACUUM, and
+								 * it was not before */
+	bool		verified;		/* with the row as in verified_hdr, */
+	bool		apart;			/* ... the new keys may stand beside the old */
+	InplaceTupleHeaderData verified_hdr;
+	bool		conflict;		/* older versions cut off, standbys not told */
+	/* the new row's place, if it moved */
+	Buffer		newbuf;
+	Buffer		newvm;
+	OffsetNumber newoff;
+	bool		searched;		/* newbuf and newvm have pins of their own */
+	LogicalChange lc;			/* for logical decoding, */
+	bool		logical;		/* if need be */
+	/* undo records of the change: the change's own, then of locks kept */
+	char		undo[UNDO_MAX_RECORD + 2 * UNDO_LOCK_RECORD_SIZE];
+	char		payload[BLCKSZ * 2];
+	char		wal[BLCKSZ * 2];
+} UpdateState;
+
+/* the newest version; the page is locked */
+static inline InplaceTupleHeader
+current_tuple(UpdateState *us)
+{
+	return PageGetTupleAt(RowPage(us->rel, us->buffer), us->off);
+}
+
+static inline Size
+item_len(UpdateState *us)
+{
+	return ItemIdGetLength(PageGetItemId(RowPage(us->rel, us->buffer), us->off));
+}
+
+/* update_in_place.c */
+extern void inplace_update_in_place(UpdateState *us);
+
+/* update_move.c */
+extern bool inplace_update_find_page(UpdateState *us);
+extern void inplace_update_by_move(UpdateState *us);
+
+/* update_toast.c */
+extern bool inplace_update_stores_values(UpdateState *us, TupleTableSlot *slot,
+										 InplaceTupleHeader old);
+extern bool inplace_update_keys_differ(UpdateState *us, TupleTableSlot *slot,
+									   InplaceTupleHeader old);
+extern void inplace_update_reserve_row(UpdateState *us, LockTupleMode mode);
+
+#endif							/* INPLACE_TABLE_UPDATE_H */

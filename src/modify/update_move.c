@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * update_move.c
+ *	  Updates that cannot be in place: a page for the new row, and the change.
+ *
+ * Lock order: data pages (by block number, through RelationGetBufferForTuple)
+ * -> undo page -> visibility map pages (pinned before).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/hio.h"
+#include "access/visibilitymap.h"
+#include "freeze/freeze_stats.h"
+#include "modify/update.h"
+
+/*
+ * Find a page for the moved row; afterwards both pages are locked (they may
+ * be one).  The old page is let go of unless it has room itself: false if the
+ * row was changed meanwhile, with only the old page pinned and unlocked.
+ */
+bool
+inplace_update_find_page(UpdateState *us)
+{
+	Page		page = RowPage(us->rel, us->buffer);
+	InplaceTupleHeaderData before = *current_tuple(us);
+
+	us->searched = false;
+	if (inplace_page_free_space(page) >= us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData) &&
+		inplace_page_next_offset(page) <= InplaceMaxTuplesPerPage)
+	{
+		us->newbuf = us->buffer;
+		us->newvm = us->vmbuffer;
+		return true;
+	}
+
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	us->searched = true;
+	us->newvm = InvalidBuffer;
+	us->newbuf = GetBufferForTuple(us->rel, PageSpaceFor(us->newtup, us->newlen),
+								   us->buffer, 0, NULL,
+								   &us->newvm, &us->vmbuffer);
+	inplace_check_page_header(us->rel, RowPage(us->rel, us->newbuf),
+							  BufferGetBlockNumber(us->newbuf));
+
+	if (us->off <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, us->off)) &&
+		same_header(&before, current_tuple(us)))
+		return true;
+
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	if (us->newbuf != us->buffer)
+		UnlockReleaseBuffer(us->newbuf);
+	if (BufferIsValid(us->newvm))
+		ReleaseBuffer(us->newvm);
+	us->newbuf = us->newvm = InvalidBuffer;
+	return false;
+}
+
+void
+inplace_update_by_move(UpdateState *us)
+{
+	Relation	rel = us->rel;
+	Page		oldpage = RowPage(us->rel, us->buffer);
+	Page		newpage = RowPage(us->rel, us->newbuf);
+	BlockNumber newblk = BufferGetBlockNumber(us->newbuf);
+	InplaceTupleHeader tup;
+	InplaceTupleHeaderData oldhdr = us->rc.base;
+	InplaceTupleHeader newhdr = us->newtup;
+	char		link[sizeof(BlockNumber) + sizeof(OffsetNumber)];
+	char	   *p = us->undo;
+	UndoInsert	ui;
+	bool		init_page;
+	uint8		clear = 0;
+	FreezeUnset unset;
+	FreezeUnset unset_old = {0};
+	OffsetNumber newoff;
+
+	newhdr->t_xid = us->xid;
+	newhdr->t_tag = FirstVersionTag;
+	newhdr->t_infomask = IP_FRESH;
+	HdrSetFreshCid(newhdr, us->cid);
+
+	oldhdr.t_xid = us->xid;
+	oldhdr.t_infomask = (us->rc.base.t_infomask & IP_STALE) |
+		(current_tuple(us)->t_infomask & IP_PADDED) |
+		IP_DELETED | IP_MOVED | (us->key_changed ? IP_KEYS_UPDATED : 0);
+
+	newoff = inplace_page_next_offset(newpage);
+
+	memcpy(link, &newblk, sizeof(newblk));
+	memcpy(link + sizeof(newblk), &newoff, sizeof(newoff));
+	p += UndoBuild(p, UNDO_MOVE, us->xid, us->cid,
+				   LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
+				   us->blk, us->off, &us->rc.base, &oldhdr,
+				   inplace_nothing_older(rel, &us->rc.base, us->rc.status),
+				   link, sizeof(link));
+	UndoPrepare(rel, (p - us->undo) +
+				(us->rc.locked ? 2 * UNDO_LOCK_RECORD_SIZE : 0),
+				inplace_undo_newest(&us->rc), &ui);
+	HdrSetUndoPtr(&oldhdr, ui.ptr);
+	if (us->rc.locked)
+	{
+		p += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, &oldhdr,
+								  ui.ptr + (p - us->undo), p);
+		p += inplace_keep_lockers(rel, newblk, newoff, &us->rc, newhdr,
+								  ui.ptr + (p - us->undo), p);
+	}
+
+	START_CRIT_SECTION();
+	if (FreezeClearVisible(rel, us->newbuf, us->newvm,
+						   VISIBILITYMAP_VALID_BITS, &unset))
+		clear |= XLIP_CLEAR_VISIBLE;
+	if (us->newbuf != us->buffer &&
+		FreezeClearVisible(rel, us->buffer, us->vmbuffer,
+						   VISIBILITYMAP_VALID_BITS, &unset_old))
+		clear |= XLIP_CLEAR_VISIBLE_OLD;
+
+	us->newoff = inplace_page_add(newpage, us->newtup, us->newlen,
+								  InvalidOffsetNumber);
+	if (us->newoff != newoff)
+		elog(PANIC, "failed to move row");
+	init_page = us->newbuf != us->buffer && newoff == FirstOffsetNumber &&
+		PageGetMaxOffsetNumber(newpage) == FirstOffsetNumber;
+
+	/* adding may have moved the old row within its page */
+	tup = PageGetTupleAt(oldpage, us->off);
+	memcpy(tup, &oldhdr, SizeOfInplaceTupleHeader);
+	PageSetPrunable(oldpage, us->xid);
+	MarkBufferDirty(us->buffer);
+	if (us->newbuf != us->buffer)
+		MarkBufferDirty(us->newbuf);
+	UndoAppend(&ui, us->undo, p - us->undo);
+	inplace_log_move(rel, us->buffer, us->off, us->newbuf, us->newoff,
+					 init_page, clear, &ui, us->undo, p - us->undo,
+					 us->logical ? &us->lc : NULL);
+	END_CRIT_SECTION();
+
+	UndoRelease(&ui);
+	FreezeNoteUnset(rel, &unset, us->newbuf != us->buffer);
+	FreezeNoteUnset(rel, &unset_old, false);
+}

@@ -1,0 +1,975 @@
+/*-------------------------------------------------------------------------
+ *
+ * tuple.c
+ *	  Forming, deforming and measuring inplace tuples.  The format is in
+ *	  tuple.h.
+ *
+ * Sizing and filling walk the attributes in the same way; a change in one
+ * of inplace_compute_size, inplace_fill_tuple, inplace_row_from_heap,
+ * inplace_deform and inplace_attr_ends is a change in all five.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_type_d.h"
+#include "page/tuple.h"
+#include "utils/expandeddatum.h"
+#include "utils/lsyscache.h"
+
+/* how a varlena is going to be stored */
+typedef enum VarlenaForm
+{
+	VF_ASIS_UNALIGNED,			/* short or external, copied as it is */
+	VF_EXPANDED,				/* to be flattened, aligned */
+	VF_TO_SHORT,				/* 4-byte header becomes 1-byte */
+	VF_TRIMMED,					/* bpchar without its trailing blanks */
+	VF_ALIGNED					/* 4-byte header, aligned */
+} VarlenaForm;
+
+typedef struct FlagName
+{
+	uint16		bit;
+	const char *name;
+} FlagName;
+
+static const FlagName infomask_names[] = {
+	{IP_FRESH, "FRESH"},
+	{IP_DELETED, "DELETED"},
+	{IP_MOVED, "MOVED"},
+	{IP_MOVED_PARTITION, "MOVED_PARTITION"},
+	{IP_COMMITTED, "COMMITTED"},
+	{IP_ABORTED, "ABORTED"},
+	{IP_FROZEN, "FROZEN"},
+	{IP_KEYS_UPDATED, "KEYS_UPDATED"},
+	{IP_LOCK_DIRECT, "LOCK_DIRECT"},
+	{IP_LOCK_INDIRECT, "LOCK_INDIRECT"},
+	{IP_LOCK_MULTI, "LOCK_MULTI"},
+	{IP_SPECULATIVE, "SPECULATIVE"},
+	{IP_STALE, "STALE"},
+	{IP_PADDED, "PADDED"}
+};
+
+static const FlagName natts_names[] = {
+	{IP_HASNULL, "HASNULL"},
+	{IP_HASEXTERNAL, "HASEXTERNAL"},
+	{IP_ALIGNED, "ALIGNED"},
+	{IP_HASTRIMMED, "HASTRIMMED"},
+	{IP_UNCHANGED, "UNCHANGED"}
+};
+
+StaticAssertDecl(lengthof(infomask_names) + lengthof(natts_names) <= INPLACE_MAX_FLAGS,
+				 "INPLACE_MAX_FLAGS is too small");
+
+int
+inplace_flag_names(const InplaceTupleHeaderData *hdr, const char **names)
+{
+	int			n = 0;
+
+	for (int i = 0; i < lengthof(infomask_names); i++)
+		if (hdr->t_infomask & infomask_names[i].bit)
+			names[n++] = infomask_names[i].name;
+	for (int i = 0; i < lengthof(natts_names); i++)
+		if (hdr->t_natts & natts_names[i].bit)
+			names[n++] = natts_names[i].name;
+	return n;
+}
+
+const char *
+inplace_lock_mode_name(LockTupleMode mode)
+{
+	switch (mode)
+	{
+		case LockTupleKeyShare:
+			return "for key share";
+		case LockTupleShare:
+			return "for share";
+		case LockTupleNoKeyExclusive:
+			return "for no key update";
+		case LockTupleExclusive:
+			return "for update";
+	}
+	return "unknown";
+}
+
+/*
+ * Is an attribute of a fixed length that is not by value aligned?  Not if it
+ * has the length and alignment of a by-value type: pg_upgrade makes dropped
+ * columns anew with their length and alignment, but always by reference, so
+ * "by value" must make no difference to where things are.
+ */
+static inline bool
+attr_needs_align(Form_pg_attribute att)
+{
+	switch (att->attalign)
+	{
+		case TYPALIGN_CHAR:
+			return false;
+		case TYPALIGN_SHORT:
+			return att->attlen != 2;
+		case TYPALIGN_INT:
+			return att->attlen != 4;
+		default:
+			return att->attlen != 8;
+	}
+}
+
+/* has its value to be copied out, if it is not by value? */
+static inline bool
+attr_is_copied(Form_pg_attribute att)
+{
+	return att->attalign != TYPALIGN_CHAR && !att->attisdropped;
+}
+
+/*
+ * Number of trailing blanks of a bpchar that is stored here in plain form; 0
+ * if trimming them does not pay.
+ */
+static int
+trimmable_blanks(struct varlena *v)
+{
+	const uint64 eight_blanks = UINT64CONST(0x2020202020202020);
+	const char *data = VARDATA_ANY(v);
+	Size		len = VARSIZE_ANY_EXHDR(v);
+	Size		n = len;
+
+	while (n >= sizeof(uint64) &&
+		   memcmp(data + n - sizeof(uint64), &eight_blanks, sizeof(uint64)) == 0)
+		n -= sizeof(uint64);
+	while (n > 0 && data[n - 1] == ' ')
+		n--;
+	if (len - n < BPCHAR_TRIM_MIN || len > PG_UINT16_MAX)
+		return 0;
+	return (int) (len - n);
+}
+
+/* A value in memory may be a pointer to another; a row has that one. */
+static inline struct varlena *
+varlena_to_store(Datum value)
+{
+	struct varlena *v = (struct varlena *) DatumGetPointer(value);
+
+	while (unlikely(VARATT_IS_EXTERNAL_INDIRECT(v)))
+	{
+		struct varatt_indirect redirect;
+
+		memcpy(&redirect, VARDATA_EXTERNAL(v), sizeof(redirect));
+		v = redirect.pointer;
+	}
+	return v;
+}
+
+/*
+ * Most values that come from another table are short already, and are stored as
+ * they are.
+ */
+static inline bool
+stored_as_short(Form_pg_attribute att, const void *v)
+{
+	return VARATT_IS_1B(v) && !VARATT_IS_1B_E(v) && att->atttypid != BPCHAROID;
+}
+
+static VarlenaForm
+varlena_form(Form_pg_attribute att, struct varlena *v, Size *size)
+{
+	if (VARATT_IS_EXTERNAL(v))
+	{
+		if (VARATT_IS_EXTERNAL_EXPANDED(v))
+		{
+			*size = EOH_get_flat_size(DatumGetEOHP(PointerGetDatum(v)));
+			return VF_EXPANDED;
+		}
+		*size = VARSIZE_EXTERNAL(v);
+		return VF_ASIS_UNALIGNED;
+	}
+	if (unlikely(!VARATT_IS_1B(v) && VARSIZE_4B(v) < VARHDRSZ))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("value for column \"%s\" is damaged", NameStr(att->attname)),
+				 errdetail("Its length is less than that of a length word.")));
+	if (att->atttypid == BPCHAROID && !VARATT_IS_COMPRESSED(v))
+	{
+		int			blanks = trimmable_blanks(v);
+
+		if (blanks > 0)
+		{
+			*size = SizeOfTrimmedHeader + VARSIZE_ANY_EXHDR(v) - blanks;
+			return VF_TRIMMED;
+		}
+	}
+	if (VARATT_IS_SHORT(v))
+	{
+		*size = VARSIZE_SHORT(v);
+		return VF_ASIS_UNALIGNED;
+	}
+	if (att->attstorage != TYPSTORAGE_PLAIN && VARATT_CAN_MAKE_SHORT(v))
+	{
+		*size = VARATT_CONVERTED_SHORT_SIZE(v);
+		return VF_TO_SHORT;
+	}
+	*size = VARSIZE(v);
+	return VF_ALIGNED;
+}
+
+/*
+ * Length of the tuple that these values make; *nattsflags becomes its t_natts.
+ */
+Size
+inplace_compute_size(TupleDesc desc, const Datum *values, const bool *isnull,
+					 uint16 *nattsflags)
+{
+	int			natts = desc->natts;
+	uint16		flags = natts;
+	Size		size = SizeOfInplaceTupleHeader;
+
+	for (int i = 0; i < natts; i++)
+	{
+		if (isnull[i])
+		{
+			flags |= IP_HASNULL;
+			size += BITMAPLEN(natts);
+			break;
+		}
+	}
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (isnull[i])
+			continue;
+		if (att->attbyval)
+			size += att->attlen;
+		else if (att->attlen == -1 &&
+				 stored_as_short(att, DatumGetPointer(values[i])))
+			size += VARSIZE_1B(DatumGetPointer(values[i]));
+		else if (att->attlen == -1)
+		{
+			struct varlena *v = varlena_to_store(values[i]);
+			Size		vsize;
+
+			switch (varlena_form(att, v, &vsize))
+			{
+				case VF_ALIGNED:
+				case VF_EXPANDED:
+					size = att_align_nominal(size, att->attalign);
+					flags |= IP_ALIGNED;
+					break;
+				case VF_TRIMMED:
+					flags |= IP_HASTRIMMED;
+					break;
+				case VF_ASIS_UNALIGNED:
+					if (VARATT_IS_EXTERNAL(v))
+						flags |= IP_HASEXTERNAL;
+					break;
+				case VF_TO_SHORT:
+					break;
+			}
+			size += vsize;
+		}
+		else if (att->attlen == -2)
+			size += strlen(DatumGetCString(values[i])) + 1;
+		else
+		{
+			if (attr_needs_align(att))
+			{
+				size = att_align_nominal(size, att->attalign);
+				flags |= IP_ALIGNED;
+			}
+			else if (attr_is_copied(att))
+				flags |= IP_HASTRIMMED;
+			size += att->attlen;
+		}
+	}
+
+	*nattsflags = flags;
+	return size;
+}
+
+/* zeros, up to where the attribute may begin */
+static inline char *
+pad_for(char *p, char *start, Form_pg_attribute att)
+{
+	char	   *to = start + att_align_nominal(p - start, att->attalign);
+
+	while (p < to)
+		*p++ = 0;
+	return p;
+}
+
+/* of the form and size that varlena_form() said; returns the end */
+static inline char *
+fill_varlena(char *p, char *start, Form_pg_attribute att, struct varlena *v,
+			 VarlenaForm form, Size size)
+{
+	switch (form)
+	{
+		case VF_ASIS_UNALIGNED:
+			memcpy(p, v, size);
+			break;
+		case VF_EXPANDED:
+			p = pad_for(p, start, att);
+			EOH_flatten_into(DatumGetEOHP(PointerGetDatum(v)), p, size);
+			break;
+		case VF_TO_SHORT:
+			SET_VARSIZE_SHORT(p, size);
+			memcpy(p + 1, VARDATA(v), size - 1);
+			break;
+		case VF_TRIMMED:
+			{
+				uint16		kept = size - SizeOfTrimmedHeader;
+				uint16		blanks = VARSIZE_ANY_EXHDR(v) - kept;
+
+				p[0] = 0x01;
+				p[1] = VARTAG_INPLACE_TRIMMED;
+				memcpy(p + 2, &kept, 2);
+				memcpy(p + 4, &blanks, 2);
+				memcpy(p + SizeOfTrimmedHeader, VARDATA_ANY(v), kept);
+				break;
+			}
+		case VF_ALIGNED:
+			p = pad_for(p, start, att);
+			memcpy(p, v, size);
+			break;
+	}
+	return p + size;
+}
+
+/*
+ * Fill a tuple of the length and flags that inplace_compute_size gave.  The
+ * version part of the header is zeroed.
+ */
+void
+inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
+				   uint16 nattsflags, InplaceTupleHeader tup, Size len)
+{
+	int			natts = desc->natts;
+	char	   *start = (char *) tup;
+	char	   *p;
+
+	memset(tup, 0, SizeOfInplaceTupleHeader);
+	tup->t_natts = nattsflags;
+
+	if (nattsflags & IP_HASNULL)
+	{
+		bits8	   *bits = HdrBits(tup);
+
+		memset(bits, 0, BITMAPLEN(natts));
+		for (int i = 0; i < natts; i++)
+			if (!isnull[i])
+				bits[i >> 3] |= 1 << (i & 7);
+	}
+	p = start + HdrSize(tup);
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (isnull[i])
+			continue;
+		if (att->attbyval)
+		{
+			switch (att->attlen)
+			{
+				case 1:
+					*p = DatumGetChar(values[i]);
+					break;
+				case 2:
+					{
+						int16		v = DatumGetInt16(values[i]);
+
+						memcpy(p, &v, 2);
+						break;
+					}
+				case 4:
+					{
+						int32		v = DatumGetInt32(values[i]);
+
+						memcpy(p, &v, 4);
+						break;
+					}
+				case 8:
+					memcpy(p, &values[i], 8);
+					break;
+				default:
+					elog(ERROR, "unsupported byval length: %d", att->attlen);
+			}
+			p += att->attlen;
+		}
+		else if (att->attlen == -1 &&
+				 stored_as_short(att, DatumGetPointer(values[i])))
+		{
+			Size		vsize = VARSIZE_1B(DatumGetPointer(values[i]));
+
+			memcpy(p, DatumGetPointer(values[i]), vsize);
+			p += vsize;
+		}
+		else if (att->attlen == -1)
+		{
+			struct varlena *v = varlena_to_store(values[i]);
+			Size		vsize;
+			VarlenaForm form = varlena_form(att, v, &vsize);
+
+			p = fill_varlena(p, start, att, v, form, vsize);
+		}
+		else if (att->attlen == -2)
+		{
+			Size		n = strlen(DatumGetCString(values[i])) + 1;
+
+			memcpy(p, DatumGetCString(values[i]), n);
+			p += n;
+		}
+		else
+		{
+			if (attr_needs_align(att))
+				p = pad_for(p, start, att);
+			memcpy(p, DatumGetPointer(values[i]), att->attlen);
+			p += att->attlen;
+		}
+	}
+
+	Assert((Size) (p - start) == len);
+}
+
+/* how long a row that is made of the heap tuple can get */
+Size
+inplace_row_from_heap_bound(TupleDesc desc, HeapTuple heap)
+{
+	return SizeOfInplaceTupleHeader + BITMAPLEN(desc->natts) + heap->t_len +
+		desc->natts * MAXIMUM_ALIGNOF;
+}
+
+/*
+ * Make the row that inplace_fill_tuple would make of the values of a heap tuple, from
+ * its bytes.  The descriptor is the table's, and that of the heap tuple, see
+ * same_row_layout().  Returns the length, or 0 if it is to be done by way of the values:
+ * the heap tuple is from before columns were added, has something that is not on
+ * disk, or is damaged.
+ */
+Size
+inplace_row_from_heap(TupleDesc desc, HeapTuple heap, InplaceTupleHeader tup)
+{
+	HeapTupleHeader header = heap->t_data;
+	const char *from = (const char *) header + header->t_hoff;
+	Size		limit = heap->t_len - header->t_hoff;
+	const bits8 *bits = HeapTupleHasNulls(heap) ? header->t_bits : NULL;
+	int			natts = desc->natts;
+	uint16		flags = natts;
+	char	   *start = (char *) tup;
+	char	   *p;
+	Size		o = 0;
+
+	if (HeapTupleHeaderGetNatts(header) != natts || heap->t_len < header->t_hoff)
+		return 0;
+
+	memset(tup, 0, SizeOfInplaceTupleHeader);
+	p = start + SizeOfInplaceTupleHeader;
+	if (bits)
+	{
+		flags |= IP_HASNULL;
+		memcpy(p, bits, BITMAPLEN(natts));
+		p += BITMAPLEN(natts);
+	}
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		Size		size = att->attlen;
+
+		if (bits && att_isnull(i, bits))
+			continue;
+		if (att->attlen == -1)
+		{
+			struct varlena *v;
+
+			o = att_align_pointer(o, att->attalign, -1, from + o);
+			v = (struct varlena *) (from + o);
+			if (o + VARHDRSZ_SHORT > limit)
+				return 0;
+			if (likely(stored_as_short(att, v)))
+			{
+				size = VARSIZE_1B(v);
+				if (o + size > limit)
+					return 0;
+				memcpy(p, v, size);
+				p += size;
+			}
+			else
+			{
+				VarlenaForm form;
+				Size		vsize;
+
+				if (o + (VARATT_IS_1B_E(v) ? VARHDRSZ_EXTERNAL :
+						 VARATT_IS_1B(v) ? VARHDRSZ_SHORT : VARHDRSZ) > limit)
+					return 0;
+				if (VARATT_IS_1B_E(v))
+				{
+					if (VARTAG_EXTERNAL(v) != VARTAG_ONDISK)
+						return 0;
+					flags |= IP_HASEXTERNAL;
+				}
+				size = VARSIZE_ANY(v);
+				if (size > limit || o + size > limit)
+					return 0;
+				form = varlena_form(att, v, &vsize);
+				if (form == VF_ALIGNED)
+					flags |= IP_ALIGNED;
+				else if (form == VF_TRIMMED)
+					flags |= IP_HASTRIMMED;
+				p = fill_varlena(p, start, att, v, form, vsize);
+			}
+			o += size;
+			continue;
+		}
+		if (att->attlen == -2)
+		{
+			if (o >= limit)
+				return 0;
+			size = strnlen(from + o, limit - o) + 1;
+		}
+		else
+			o = att_align_nominal(o, att->attalign);
+		if (o + size > limit)
+			return 0;
+
+		if (att->attbyval)
+		{
+			switch (att->attlen)
+			{
+				case 4:
+					memcpy(p, from + o, 4);
+					break;
+				case 8:
+					memcpy(p, from + o, 8);
+					break;
+				case 2:
+					memcpy(p, from + o, 2);
+					break;
+				default:
+					*p = from[o];
+					break;
+			}
+		}
+		else
+		{
+			if (att->attlen != -2)
+			{
+				if (attr_needs_align(att))
+				{
+					p = pad_for(p, start, att);
+					flags |= IP_ALIGNED;
+				}
+				else if (attr_is_copied(att))
+					flags |= IP_HASTRIMMED;
+			}
+			memcpy(p, from + o, size);
+		}
+		p += size;
+		o += size;
+	}
+
+	tup->t_natts = flags;
+	return p - start;
+}
+
+InplaceTupleHeader
+inplace_form_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
+				   Size *len)
+{
+	uint16		flags;
+	InplaceTupleHeader tup;
+
+	*len = inplace_compute_size(desc, values, isnull, &flags);
+	tup = (InplaceTupleHeader) palloc(*len);
+	inplace_fill_tuple(desc, values, isnull, flags, tup, *len);
+	return tup;
+}
+
+/* put the blanks of a trimmed bpchar back */
+static Datum
+untrim(const char *p, MemoryContext cxt)
+{
+	uint16		kept;
+	uint16		blanks;
+	Size		len;
+	char	   *res;
+	char	   *data;
+
+	memcpy(&kept, p + 2, 2);
+	memcpy(&blanks, p + 4, 2);
+	len = (Size) kept + blanks;
+
+	if (len + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
+	{
+		res = MemoryContextAlloc(cxt, len + VARHDRSZ_SHORT);
+		SET_VARSIZE_SHORT(res, len + VARHDRSZ_SHORT);
+		data = res + VARHDRSZ_SHORT;
+	}
+	else
+	{
+		res = MemoryContextAlloc(cxt, len + VARHDRSZ);
+		SET_VARSIZE(res, len + VARHDRSZ);
+		data = res + VARHDRSZ;
+	}
+	memcpy(data, p + SizeOfTrimmedHeader, kept);
+	memset(data + kept, ' ', blanks);
+	return PointerGetDatum(res);
+}
+
+static inline bool
+varlena_is_trimmed(const char *p)
+{
+	return (uint8) p[0] == 0x01 && (uint8) p[1] == VARTAG_INPLACE_TRIMMED;
+}
+
+static inline Size
+trimmed_size(const char *p)
+{
+	uint16		kept;
+
+	memcpy(&kept, p + 2, 2);
+	return SizeOfTrimmedHeader + kept;
+}
+
+/*
+ * See tuple.h.  Returns the number of attributes deformed, which is less than
+ * natts if the tuple was stored before columns were added, or -1.  Lengths are
+ * looked at as they come; fixed ones cannot lead far, so they are only at
+ * the end.
+ */
+int
+inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
+			   uint32 *off, int natts, Datum *values, bool *isnull,
+			   MemoryContext cxt)
+{
+	const char *start = (const char *) tup;
+	bool		hasnull = HdrHasNull(tup);
+	const bits8 *bits = HdrBits(tup);
+	uint32		o = *off;
+
+	natts = Min(natts, (int) HdrNatts(tup));
+
+	for (; attnum < natts; attnum++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, attnum);
+		const char *p;
+
+		if (hasnull && att_isnull(attnum, bits))
+		{
+			values[attnum] = (Datum) 0;
+			isnull[attnum] = true;
+			continue;
+		}
+		isnull[attnum] = false;
+		p = start + o;
+
+		if (att->attbyval)
+		{
+			switch (att->attlen)
+			{
+				case 4:
+					{
+						int32		v;
+
+						memcpy(&v, p, 4);
+						values[attnum] = Int32GetDatum(v);
+						break;
+					}
+				case 8:
+					memcpy(&values[attnum], p, 8);
+					break;
+				case 1:
+					values[attnum] = CharGetDatum(*p);
+					break;
+				default:
+					{
+						int16		v;
+
+						memcpy(&v, p, 2);
+						values[attnum] = Int16GetDatum(v);
+						break;
+					}
+			}
+			o += att->attlen;
+		}
+		else if (att->attlen == -1)
+		{
+			if (VARATT_IS_1B(p) && !VARATT_IS_1B_E(p))
+			{
+				values[attnum] = PointerGetDatum(p);
+				o += VARSIZE_1B(p);
+			}
+			else if (VARATT_IS_1B_E(p))
+			{
+				if (o + SizeOfTrimmedHeader > len)
+					return -1;
+				if (varlena_is_trimmed(p))
+				{
+					o += trimmed_size(p);
+					if (o > len)
+						return -1;
+					values[attnum] = untrim(p, cxt);
+				}
+				else if (VARTAG_EXTERNAL(p) == VARTAG_ONDISK)
+				{
+					values[attnum] = PointerGetDatum(p);
+					o += VARSIZE_EXTERNAL(p);
+				}
+				else
+					return -1;
+			}
+			else
+			{
+				if (!VARATT_NOT_PAD_BYTE(p))
+				{
+					o = att_align_nominal(o, att->attalign);
+					p = start + o;
+				}
+				if (o + VARHDRSZ > len || VARATT_IS_1B(p) ||
+					VARSIZE_4B(p) < VARHDRSZ)
+					return -1;
+				values[attnum] = PointerGetDatum(p);
+				o += VARSIZE_4B(p);
+			}
+			/* nobody is to follow a length that leads out of the row */
+			if (unlikely(o > len))
+				return -1;
+		}
+		else if (att->attlen == -2)
+		{
+			if (o >= len)
+				return -1;
+			values[attnum] = PointerGetDatum(p);
+			o += strnlen(p, len - o) + 1;
+			if (o > len)
+				return -1;
+		}
+		else
+		{
+			if (attr_needs_align(att))
+			{
+				o = att_align_nominal(o, att->attalign);
+				p = start + o;
+			}
+			else if (attr_is_copied(att))
+			{
+				char	   *copy = MemoryContextAlloc(cxt, att->attlen);
+
+				memcpy(copy, p, att->attlen);
+				p = copy;
+			}
+			values[attnum] = PointerGetDatum(p);
+			o += att->attlen;
+		}
+	}
+
+	if (unlikely(o > len))
+		return -1;
+	*off = o;
+	return attnum;
+}
+
+/*
+ * A row cannot be what it says it is.  tid may be invalid, or NULL, or have a
+ * tag.
+ */
+void
+inplace_damaged_row(Oid relid, const ItemPointerData *tid)
+{
+	char	   *relname;
+	ItemPointerData row;
+
+	/* the TID may be on a page; and a name is not looked up with one locked */
+	ItemPointerSetInvalid(&row);
+	if (tid != NULL)
+		row = *tid;
+	(void) InplaceBeforeReport(ERROR);
+	relname = OidIsValid(relid) ? get_rel_name(relid) : NULL;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 ItemPointerIsValid(&row) ?
+			 errmsg("row (%u,%u) of relation \"%s\" is damaged",
+					ItemPointerGetBlockNumberNoCheck(&row), TidOffset(&row),
+					relname ? relname : "?") :
+			 errmsg("a row of relation \"%s\" is damaged",
+					relname ? relname : "?"),
+			 errdetail("Its values do not end where it ends.")));
+}
+
+/*
+ * Where the attribute ends that begins at o (or, aligned, after it) and is not
+ * null.  Never reads past limit; returns 0 if the attribute does not fit
+ * there, which means that the tuple is damaged.
+ */
+static pg_attribute_always_inline Size
+attr_end(Form_pg_attribute att, const char *start, Size o, Size limit)
+{
+	if (att->attbyval)
+		o += att->attlen;
+	else if (att->attlen == -1)
+	{
+		const char *p = start + o;
+
+		if (o + 1 > limit)
+			return 0;
+		if (!VARATT_NOT_PAD_BYTE(p))
+		{
+			o = att_align_nominal(o, att->attalign);
+			p = start + o;
+			if (o + VARHDRSZ > limit)
+				return 0;
+		}
+		if (VARATT_IS_1B_E(p))
+		{
+			if (o + VARHDRSZ_EXTERNAL > limit)
+				return 0;
+			if (varlena_is_trimmed(p))
+			{
+				if (o + SizeOfTrimmedHeader > limit)
+					return 0;
+				o += trimmed_size(p);
+			}
+			else
+			{
+				if (VARTAG_EXTERNAL(p) != VARTAG_ONDISK)
+					return 0;
+				o += VARSIZE_EXTERNAL(p);
+			}
+		}
+		else if (VARATT_IS_1B(p))
+			o += VARSIZE_1B(p);
+		else
+		{
+			if (o + VARHDRSZ > limit || VARSIZE_4B(p) < VARHDRSZ)
+				return 0;
+			o += VARSIZE_4B(p);
+		}
+	}
+	else if (att->attlen == -2)
+	{
+		if (o >= limit)
+			return 0;
+		o += strnlen(start + o, limit - o) + 1;
+	}
+	else
+	{
+		if (attr_needs_align(att))
+			o = att_align_nominal(o, att->attalign);
+		o += att->attlen;
+	}
+	return o > limit ? 0 : o;
+}
+
+Size
+inplace_attr_end(Form_pg_attribute att, InplaceTupleHeader tup, Size o,
+				 Size limit)
+{
+	return attr_end(att, (const char *) tup, o, limit);
+}
+
+/*
+ * See tuple.h.  Never reads past limit; returns 0 if the attributes do not
+ * fit there, which means that the tuple is damaged.
+ */
+Size
+inplace_attr_ends(TupleDesc desc, InplaceTupleHeader tup, uint16 *ends,
+				  Size limit)
+{
+	const char *start = (const char *) tup;
+	int			natts = HdrNatts(tup);
+	bool		hasnull = HdrHasNull(tup);
+	const bits8 *bits = HdrBits(tup);
+	Size		o = HdrSize(tup);
+
+	if (natts > desc->natts || o > limit)
+		return 0;
+
+	for (int i = 0; i < natts; i++)
+	{
+		if (!hasnull || !att_isnull(i, bits))
+		{
+			o = attr_end(TupleDescAttr(desc, i), start, o, limit);
+			if (o == 0)
+				return 0;
+		}
+		ends[i] = o;
+	}
+	return o;
+}
+
+Size
+inplace_tuple_len(const InplaceTupleHeaderData *tup, Size itemlen)
+{
+	const uint8 *item = (const uint8 *) tup;
+	uint16		pad;
+
+	if (!(tup->t_infomask & IP_PADDED))
+		return itemlen;
+	pad = item[itemlen - 1];
+	if (pad == 255)
+		memcpy(&pad, item + itemlen - 3, 2);
+	if (pad + SizeOfInplaceTupleHeader > itemlen)
+		return SizeOfInplaceTupleHeader;	/* damaged; inplace_check says so */
+	return itemlen - pad;
+}
+
+void
+inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen)
+{
+	uint8	   *item = (uint8 *) tup;
+	uint16		pad = itemlen - len;
+
+	Assert(len <= itemlen);
+	if (pad == 0)
+	{
+		tup->t_infomask &= ~IP_PADDED;
+		return;
+	}
+	tup->t_infomask |= IP_PADDED;
+	memset(item + len, 0, pad);
+	if (pad < 255)
+		item[itemlen - 1] = pad;
+	else
+	{
+		item[itemlen - 1] = 255;
+		memcpy(item + itemlen - 3, &pad, 2);
+	}
+}
+
+/*
+ * The first natts attributes of a tuple whose length the caller does not know
+ * (it is not longer than a page); an error if they cannot be told, which names
+ * tid (or NULL).
+ */
+int
+inplace_deform_first(TupleDesc desc, InplaceTupleHeader tup, int natts,
+					 Datum *values, bool *isnull, MemoryContext cxt,
+					 const ItemPointerData *tid)
+{
+	uint32		off = HdrSize(tup);
+	int			got = inplace_deform(desc, tup, BLCKSZ, 0, &off, natts,
+									 values, isnull, cxt);
+
+	if (got < 0)
+		inplace_damaged_row(TupleDescAttr(desc, 0)->attrelid, tid);
+	return got;
+}
+
+/* tid is for errors; it may be NULL */
+Datum
+inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
+				bool *isnull, MemoryContext cxt, const ItemPointerData *tid)
+{
+	Datum		values[MaxTupleAttributeNumber];
+	bool		nulls[MaxTupleAttributeNumber];
+
+	Assert(attnum > 0);
+	if (attnum > HdrNatts(tup))
+		return getmissingattr(desc, attnum, isnull);
+	inplace_deform_first(desc, tup, attnum, values, nulls, cxt, tid);
+	*isnull = nulls[attnum - 1];
+	return values[attnum - 1];
+}

@@ -1,0 +1,104 @@
+/*-------------------------------------------------------------------------
+ *
+ * redo.h
+ *	  What the files that replay records share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_WAL_REDO_H
+#define INPLACE_WAL_REDO_H
+
+#include "access/xlogutils.h"
+#include "modify/table.h"
+#include "wal/wal.h"
+
+static inline BlockNumber
+block_location(XLogReaderState *record, uint8 block_id, RelFileLocator *loc)
+{
+	BlockNumber blk;
+
+	XLogRecGetBlockTag(record, block_id, loc, NULL, &blk);
+	return blk;
+}
+
+/* XLIP_CLEAR_VISIBLE and the like */
+static inline uint8
+visible_flags(XLogReaderState *record)
+{
+	return XLogRecGetDataLen(record) > 0 ? *(uint8 *) XLogRecGetData(record) : 0;
+}
+
+INPLACE_NORETURN extern void inplace_bad_record(XLogReaderState *record,
+												const char *what);
+
+static inline void
+inplace_redo_check_page(XLogReaderState *record, Page page)
+{
+	if (!RowPageIsMarked(page) && !inplace_page_is_blank(page))
+		inplace_bad_record(record, "page is not one of an inplace table");
+}
+
+/* XLogReadBufferForRedo() of a data page: is there something to do? */
+static inline bool
+inplace_redo_row_page(XLogReaderState *record, uint8 block_id, Buffer *buffer)
+{
+	if (XLogReadBufferForRedo(record, block_id, buffer) != BLK_NEEDS_REDO)
+		return false;
+	inplace_redo_check_page(record, BufferGetPage(*buffer));
+	return true;
+}
+
+static inline void
+finish_page(XLogReaderState *record, Buffer buffer)
+{
+	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
+	MarkBufferDirty(buffer);
+}
+
+/* redo.c */
+extern InplaceTupleHeader inplace_redo_item(XLogReaderState *record, Page page,
+											OffsetNumber off);
+extern void inplace_redo_apply_update(XLogReaderState *record, Page page,
+									  OffsetNumber off,
+									  const InplaceTupleHeaderData *hdr,
+									  const char *delta, Size delta_len);
+extern void inplace_redo_cut_conflict(TransactionId old_xid,
+									  RelFileLocator loc);
+extern void inplace_redo_undo_put(XLogReaderState *record, uint8 block_id,
+								  uint16 offset, const char *rec, Size len);
+
+/* redo_compact.c */
+extern const char *inplace_wal_get_undo_place(XLogReaderState *record,
+											  const char *p, const char *end,
+											  UndoPlace *place);
+extern void inplace_redo_undo_place(XLogReaderState *record,
+									const UndoPlace *place,
+									const char *rec /* or NULL: none */ ,
+									Size len);
+extern void inplace_redo_update_compact(XLogReaderState *record,
+										const char *data, Size len);
+extern void inplace_redo_delete_compact(XLogReaderState *record,
+										const char *data, Size len);
+extern void inplace_redo_delete_bare(XLogReaderState *record,
+									 const char *data, Size len);
+
+/* log_update.c */
+extern void inplace_redo_update_from_page(XLogReaderState *record,
+										  const char *data, Size len,
+										  bool clear_visible);
+
+/* log_vacuum.c: redo of the records that VACUUM and pruning write */
+extern void inplace_redo_prune(XLogReaderState *record);
+extern void inplace_redo_vacuum(XLogReaderState *record);
+extern void inplace_redo_freeze(XLogReaderState *record);
+extern void inplace_redo_visible(XLogReaderState *record);
+extern void inplace_redo_discard(XLogReaderState *record);
+
+/* ... a recovery conflict with snapshots that do not see horizon */
+extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);
+
+/* log_merge.c, log_relocate.c */
+extern void inplace_redo_merge(XLogReaderState *record);
+extern void inplace_redo_relocate(XLogReaderState *record);
+
+#endif							/* INPLACE_WAL_REDO_H */

@@ -1,0 +1,205 @@
+/*-------------------------------------------------------------------------
+ *
+ * dirty.c
+ *	  Has a row that was found by an index entry, for SnapshotDirty, the key that it was
+ *	  looked for by?
+ *
+ * That is asked of rows that may have stale entries (index/index.h), by nbtree's
+ * unique check, which has the index page locked, and by scans (ON CONFLICT, exclusion
+ * constraints, the apply worker), which have not.
+ *
+ * The version that will be left of the row is the newest, or if that is not
+ * committed the one before: either will do, for the caller to wait for.  It waits
+ * for the maker of the version that has the key, if that has not ended: other
+ * changes of the row, by the same transaction, may be those of its parents,
+ * which go on when it is rolled back to a savepoint.
+ *
+ * What is at hand is compared while the row's page is locked.  Where that does not settle
+ * it, the versions are copied, and the rest comes when the page is not locked any more.  A
+ * scan computes then what has to be computed; a unique check leaves nbtree for
+ * that, unless it has done so before (index/insertion.c).
+ *
+ * Aborted versions are not computed, nor older ones than those: whoever made one had its
+ * key computed, so if that fails here it is for a reason that the caller
+ * should know.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "index/insertion.h"
+#include "row/dirty.h"
+
+typedef struct DirtyVersion
+{
+	struct DirtyVersion *older;
+	InplaceTupleHeader tuple;	/* a copy */
+	Size		len;
+	bool		in_progress;
+	bool		matches;		/* for certain */
+} DirtyVersion;
+
+static void
+wait_for_maker(Snapshot snapshot, InplaceTupleHeader tup, bool in_progress)
+{
+	if (!in_progress)
+		return;
+	snapshot->xmin = tup->t_xid;
+	snapshot->xmax = InvalidTransactionId;
+}
+
+static KeyMatch
+dirty_version_compare(Relation rel, InplaceIndexFetchData *fetch,
+					  InplaceTupleHeader tup, const ItemPointerData *tid)
+{
+	if (fetch->itup == NULL)
+		return inplace_new_key_compare(inplace_insertion, tup, tid);
+	return inplace_entry_compare(rel, fetch->index, fetch->itup, tup, tid);
+}
+
+static DirtyVersion *
+copy_dirty_version(const ChainWalk *walk, XidStatus status, bool matches)
+{
+	DirtyVersion *v = palloc(sizeof(DirtyVersion));
+
+	v->older = NULL;
+	v->tuple = palloc(walk->len);
+	memcpy(v->tuple, walk->tuple, walk->len);
+	v->len = walk->len;
+	v->in_progress = status == XID_IN_PROGRESS;
+	v->matches = matches;
+	return v;
+}
+
+/* the page is locked; KEY_UNSURE: it depends on the versions */
+KeyMatch
+inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
+					  OffsetNumber off, InplaceTupleHeader tup, Size len,
+					  Snapshot snapshot, DirtyVersion **versions)
+{
+	static ChainWalk *walk = NULL;
+	DirtyVersion **end = versions;
+	ItemPointerData tid;
+
+	/* a check of another table may have been begun by an operator class */
+	if (fetch->itup == NULL &&
+		(inplace_insertion == NULL || !inplace_insertion->unique_check ||
+		 inplace_insertion->table != rel))
+		return KEY_MATCHES;
+	if (walk == NULL)
+		walk = MemoryContextAlloc(TopMemoryContext, sizeof(ChainWalk));
+	inplace_walk_begin(walk, rel, blk, off, tup, len);
+	ItemPointerSet(&tid, blk, off);
+	for (;;)
+	{
+		XidStatus	status = inplace_copied_xid_status(rel, walk->tuple, blk, off);
+		KeyMatch	match = status == XID_ABORTED ? KEY_IS_OTHER :
+			dirty_version_compare(rel, fetch, walk->tuple, &tid);
+
+		if (match == KEY_MATCHES && *versions == NULL)
+		{
+			wait_for_maker(snapshot, walk->tuple, status == XID_IN_PROGRESS);
+			return KEY_MATCHES;
+		}
+		if (match != KEY_IS_OTHER)
+		{
+			*end = copy_dirty_version(walk, status, match == KEY_MATCHES);
+			end = &(*end)->older;
+		}
+		if (match == KEY_MATCHES || status == XID_COMMITTED ||
+			status == XID_CURRENT ||
+			!inplace_walk_back(walk, InvalidTransactionId))
+			return *versions == NULL ? KEY_IS_OTHER : KEY_UNSURE;
+	}
+}
+
+/*
+ * The key of one of these, in a unique check of nbtree's, which has the index page locked: has
+ * it been computed?  If not, it will be.
+ */
+static KeyMatch
+checked_version_matches(Insertion *ins, DirtyVersion *v, const ItemPointerData *tid)
+{
+	VersionKey *vk;
+
+	if (v->matches)
+		return KEY_MATCHES;
+	vk = version_keys_find(&ins->keys, tid, v->tuple, v->len);
+	if (vk == NULL || (vk->key == KEY_UNKNOWN && !vk->fetch))
+	{
+		version_keys_want(&ins->keys, tid, v->tuple, v->len, true);
+		return KEY_UNSURE;
+	}
+	if (vk->key == KEY_UNKNOWN)
+	{
+		ins->failed = vk;
+		return KEY_UNSURE;
+	}
+	return inplace_new_key_matches(ins, vk) ? KEY_MATCHES : KEY_IS_OTHER;
+}
+
+/* leave nbtree; the check comes again */
+static void
+let_go_of_check(InplaceIndexFetchData *fetch)
+{
+	Insertion  *ins = inplace_insertion;
+
+	if (!inplace_can_let_go(ins))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot check the key of index \"%s\" from code that is run with a page locked",
+						RelationGetRelationName(ins->index)),
+				 errhint("A function of an operator class must not change tables.")));
+	ScanPinEnd(&fetch->pin);
+	inplace_let_go(ins);
+}
+
+static void
+free_dirty_versions(DirtyVersion *v)
+{
+	while (v != NULL)
+	{
+		DirtyVersion *older = v->older;
+
+		pfree(v->tuple);
+		pfree(v);
+		v = older;
+	}
+}
+
+/*
+ * The table's page is not locked any more; the index's is, in a unique check of
+ * nbtree's.
+ */
+bool
+inplace_dirty_settle(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
+					 OffsetNumber off, Snapshot snapshot, DirtyVersion *versions)
+{
+	bool		unsure = false;
+	bool		found = false;
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, blk, off);
+	for (DirtyVersion *v = versions; v != NULL; v = v->older)
+	{
+		KeyMatch	match;
+
+		if (fetch->itup == NULL)
+			match = checked_version_matches(inplace_insertion, v, &tid);
+		else
+			match = v->matches ||
+				inplace_entry_matches_tuple(rel, fetch->index, fetch->itup,
+											v->tuple, &tid) ? KEY_MATCHES : KEY_IS_OTHER;
+		unsure |= match == KEY_UNSURE;
+		if (match == KEY_MATCHES && !unsure)
+		{
+			wait_for_maker(snapshot, v->tuple, v->in_progress);
+			found = true;
+			break;
+		}
+	}
+	free_dirty_versions(versions);
+	if (unsure)
+		let_go_of_check(fetch);
+	return found;
+}

@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * dirty.h
+ *	  The key of a row that SnapshotDirty has found; see dirty.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_DIRTY_H
+#define INPLACE_DIRTY_H
+
+#include "index/index.h"
+#include "scan/scan.h"
+
+struct DirtyVersion;
+
+extern KeyMatch inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch,
+									  BlockNumber blk, OffsetNumber off,
+									  InplaceTupleHeader tup, Size len,
+									  Snapshot snapshot,
+									  struct DirtyVersion **versions);
+extern bool inplace_dirty_settle(Relation rel, InplaceIndexFetchData *fetch,
+								 BlockNumber blk, OffsetNumber off,
+								 Snapshot snapshot, struct DirtyVersion *versions);
+
+#endif							/* INPLACE_DIRTY_H */

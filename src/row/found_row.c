@@ -1,0 +1,71 @@
+/*-------------------------------------------------------------------------
+ *
+ * found_row.c
+ *	  The version of a row that was found with SnapshotDirty.
+ *
+ * ON CONFLICT DO UPDATE, and the apply worker, look for a row with
+ * SnapshotDirty, and then lock it without flags, by its TID.  On heap that is
+ * the TID of the version found: if another has replaced it by the time the lock
+ * is had, they are told so and look again, for the row may have another key by
+ * then.  Here the versions of a row share the TID, so what was found is
+ * remembered.
+ *
+ * The apply worker's TID is that in the slot, which has the version, too.  The
+ * others come with a TID alone, and with the row that was found last (of an
+ * index's rows they look no further than the first in the way), so the last one
+ * is kept.  It is of use once: who has been told that it was replaced looks for
+ * the row again before he comes back.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "row/found_row.h"
+
+static struct
+{
+	Oid			relid;			/* or InvalidOid */
+	ItemPointerData tid;
+	VersionTag	tag;
+	TransactionId xmin;
+}			found_last;
+
+void
+inplace_note_found_row(Relation rel, TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+	Assert(TTS_IS_INPLACE(slot) && is->has_sysattrs);
+	found_last.relid = RelationGetRelid(rel);
+	found_last.tid = slot->tts_tid;
+	found_last.tag = is->tag;
+	found_last.xmin = is->xmin;
+}
+
+static void
+set_version(RowTarget *target, VersionTag tag, TransactionId xmin)
+{
+	target->kind = TARGET_FOUND;
+	target->tag = tag;
+	target->xmin = xmin;
+}
+
+bool
+inplace_target_found_row(Relation rel, const ItemPointerData *tid,
+						 TupleTableSlot *slot, RowTarget *target)
+{
+	InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+	if (tid == &slot->tts_tid && TTS_IS_INPLACE(slot) && !TTS_EMPTY(slot) &&
+		is->has_sysattrs)
+	{
+		set_version(target, is->tag, is->xmin);
+		return true;
+	}
+	if (found_last.relid != RelationGetRelid(rel) ||
+		!ItemPointerEquals(&found_last.tid, &target->tid))
+		return false;
+	set_version(target, found_last.tag, found_last.xmin);
+	found_last.relid = InvalidOid;
+	return true;
+}

@@ -1,0 +1,1004 @@
+/*-------------------------------------------------------------------------
+ *
+ * rowcheck.c
+ *	  The decision whether a row may be changed or locked, whom to wait for,
+ *	  and the record of row locks.
+ *
+ * Strengths and conflicts are heap's: a change of the row counts as a lock
+ * of strength Exclusive (delete, change of a key) or NoKeyExclusive.
+ *
+ * Where a lock is kept
+ *	  A lock never hides the version under it.  If no snapshot can need an
+ *	  older version, the locker stands where the undo pointer was
+ *	  (LOCK_DIRECT).  Otherwise an UNDO_LOCK record has the locker and the
+ *	  header as it was, and the undo pointer leads to it (LOCK_INDIRECT).
+ *	  Such records do not stack: a second locker makes a new record with a
+ *	  multixact over the same base header.
+ *
+ *	  The extent of an UNDO_LOCK record is kept until both the locker's and the
+ *	  row version's transactions are past the horizon, for the record leads on
+ *	  to the version's undo.
+ *
+ * Waiting
+ *	  Nobody waits with a page locked.  Who has to wait takes the heavyweight
+ *	  tuple lock first, so that waiters are served in turn: the one of the version
+ *	  he is about to lock, the newest that is committed or, while somebody still
+ *	  holds a lock on it, the one he means though it has been replaced.  On heap
+ *	  each version is a tuple with a TID of its own; here a lock's block and offset
+ *	  are made from the row's TID and the version (queue_place).  Who goes on to a
+ *	  newer version gives up his place at the one before, unless he gets the lock
+ *	  there without a wait (lock.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/visibilitymap.h"
+#include "common/hashfn.h"
+#include "freeze/freeze_stats.h"
+#include "row/lock_trace.h"
+#include "row/own_lock.h"
+#include "row/rowcheck.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/snapmgr.h"
+#include "wal/wal.h"
+
+const LOCKMODE inplace_row_lockmode[] = {
+	AccessShareLock,			/* LockTupleKeyShare */
+	RowShareLock,				/* LockTupleShare */
+	ExclusiveLock,				/* LockTupleNoKeyExclusive */
+	AccessExclusiveLock			/* LockTupleExclusive */
+};
+
+bool
+inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b)
+{
+	return DoLockModesConflict(inplace_row_lockmode[a], inplace_row_lockmode[b]);
+}
+
+LockTupleMode
+inplace_member_mode(MultiXactStatus status)
+{
+	switch (status)
+	{
+		case MultiXactStatusForKeyShare:
+			return LockTupleKeyShare;
+		case MultiXactStatusForShare:
+			return LockTupleShare;
+		case MultiXactStatusForNoKeyUpdate:
+		case MultiXactStatusNoKeyUpdate:
+			return LockTupleNoKeyExclusive;
+		case MultiXactStatusForUpdate:
+		case MultiXactStatusUpdate:
+			return LockTupleExclusive;
+	}
+	return LockTupleExclusive;
+}
+
+static MultiXactStatus
+mode_status(LockTupleMode mode)
+{
+	switch (mode)
+	{
+		case LockTupleKeyShare:
+			return MultiXactStatusForKeyShare;
+		case LockTupleShare:
+			return MultiXactStatusForShare;
+		case LockTupleNoKeyExclusive:
+			return MultiXactStatusForNoKeyUpdate;
+		case LockTupleExclusive:
+			return MultiXactStatusForUpdate;
+	}
+	return MultiXactStatusForUpdate;
+}
+
+/* strength of the change that made the newest version */
+LockTupleMode
+inplace_change_mode(InplaceTupleHeader tup)
+{
+	if (tup->t_infomask & IP_KEYS_UPDATED)
+		return LockTupleExclusive;
+	if ((tup->t_infomask & IP_DELETED) && !(tup->t_infomask & IP_MOVED))
+		return LockTupleExclusive;
+	return LockTupleNoKeyExclusive;
+}
+
+bool
+inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
+					OffsetNumber off, RowLockers *lockers)
+{
+	uint16		hints = tup->t_infomask & IP_HINT_BITS;
+	UndoRecord	rec;
+	bool		found = false;
+
+	lockers->base = *tup;
+	HdrForgetSweep(&lockers->base);
+	/* (after a crash it may be committed, see insert.c) */
+	if (unlikely(HdrIsSpeculative(tup)))
+		HdrEndSpeculation(&lockers->base, FirstCommandId);
+	lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED);
+	lockers->multi = (tup->t_infomask & IP_LOCK_MULTI) != 0;
+	lockers->mode = HdrLockMode(tup);
+	lockers->xid = InvalidTransactionId;
+
+	if (!HdrIsLocked(tup))
+		return false;
+
+	lockers->trace.before = false;
+	lockers->trace.undone = 0;
+	lockers->trace.nold = 0;
+	if (HdrHasDirectLocker(tup))
+	{
+		lockers->xid = HdrDirectLocker(tup);
+		lockers->trace.undone = HdrDirectUndone(tup);
+		lockers->base.t_infomask |= IP_FRESH;
+		HdrSetFreshCid(&lockers->base, FirstCommandId);
+		return true;
+	}
+
+	if (inplace_is_own_lock(rel, blk, off, HdrUndoPtr(tup), &lockers->xid,
+							&lockers->trace, &lockers->base))
+	{
+		Assert(UndoFetch(rel, HdrUndoPtr(tup), blk, off, tup, false, &rec) &&
+			   rec.hdr.ur_type == UNDO_LOCK &&
+			   memcmp(rec.payload, &lockers->xid, sizeof(uint32)) == 0 &&
+			   memcmp(&rec.old, &lockers->base, SizeOfInplaceTupleHeader) == 0);
+		found = true;
+	}
+	else if (UndoFetch(rel, HdrUndoPtr(tup), blk, off, tup, true, &rec) &&
+			 rec.hdr.ur_type == UNDO_LOCK)
+	{
+		memcpy(&lockers->xid, rec.payload, sizeof(uint32));
+		inplace_trace_parse(&rec, &lockers->trace);
+		lockers->base = rec.old;
+		found = true;
+	}
+	if (found)
+	{
+		lockers->base.t_infomask &= ~(IP_LOCK_BITS | IP_PADDED | IP_HINT_BITS);
+		lockers->base.t_infomask |= hints | (tup->t_infomask & IP_FROZEN);
+		/* the row stands where it does, whatever it was like before the lock */
+		lockers->base.t_natts |= tup->t_natts & IP_ALIGNED;
+		return true;
+	}
+
+	/*
+	 * Given back: the lockers are gone and everybody sees the version, which
+	 * may be that the row is gone (moved, with a lock of the mover's own).
+	 */
+	if (lockers->base.t_infomask & IP_DELETED)
+		HdrSetUndoPtr(&lockers->base, InvalidUndoPtr);
+	else
+	{
+		lockers->base.t_infomask |= IP_FRESH;
+		HdrSetFreshCid(&lockers->base, FirstCommandId);
+	}
+	return false;
+}
+
+bool
+inplace_lockers_alive(const RowLockers *lockers)
+{
+	if (!TransactionIdIsValid(lockers->xid))
+		return false;
+	if (lockers->multi)
+		return MultiXactIdIsRunning(lockers->xid, true);
+	return TransactionIdIsInProgress(lockers->xid);
+}
+
+/*
+ * From the header of a version to that of the one before it at the same TID, past
+ * records of locks; false if there is none.  *rec is what was in between last:
+ * that of the change.
+ */
+bool
+inplace_version_before(Relation rel, const ItemPointerData *tid,
+					   InplaceTupleHeader hdr, bool missing_ok,
+					   UndoWalkGuard *guard, UndoRecord *rec)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+
+	do
+	{
+		if (!HdrHasUndo(hdr) ||
+			!UndoFetch(rel, HdrUndoPtr(hdr), blk, off, hdr, missing_ok, rec))
+			return false;
+		UndoWalkCheck(guard, rel, HdrUndoPtr(hdr), blk, off);
+		*hdr = rec->old;
+	} while (rec->hdr.ur_type == UNDO_LOCK);
+	return true;
+}
+
+bool
+inplace_moved_to(Relation rel, InplaceTupleHeader tup, ItemPointer from,
+				 ItemPointer to)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+	BlockNumber blk;
+	OffsetNumber off;
+
+	for (;;)
+	{
+		if (!HdrHasUndo(&hdr) ||
+			!UndoFetch(rel, HdrUndoPtr(&hdr), ItemPointerGetBlockNumber(from),
+					   ItemPointerGetOffsetNumber(from), &hdr, true, &rec))
+			return false;
+		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr),
+					  ItemPointerGetBlockNumber(from),
+					  ItemPointerGetOffsetNumber(from));
+		if (rec.hdr.ur_type != UNDO_LOCK)
+			break;
+		hdr = rec.old;
+	}
+	if (rec.hdr.ur_type != UNDO_MOVE)
+		return false;
+	memcpy(&blk, rec.payload, sizeof(blk));
+	memcpy(&off, rec.payload + sizeof(blk), sizeof(off));
+	ItemPointerSet(to, blk, off);
+	return true;
+}
+
+bool
+inplace_is_first_version(InplaceTupleHeader base, XidStatus status)
+{
+	return status == XID_COMMITTED &&
+		(base->t_infomask & (IP_FROZEN | IP_FRESH)) != 0;
+}
+
+bool
+inplace_removable_here(Relation rel, InplaceTupleHeader base, XidStatus status)
+{
+	return status == XID_COMMITTED && TransactionIdIsNormal(base->t_xid) &&
+		GlobalVisTestIsRemovableXid(GlobalVisTestFor(rel), base->t_xid);
+}
+
+bool
+inplace_nothing_older(Relation rel, InplaceTupleHeader base, XidStatus status)
+{
+	return inplace_is_first_version(base, status) ||
+		(inplace_removable_here(rel, base, status) &&
+		 UndoStandbysKnow(rel, base->t_xid));
+}
+
+bool
+inplace_cut_older(Relation rel, InplaceTupleHeader base, XidStatus status,
+				  bool can_tell, bool *conflict)
+{
+	*conflict = false;
+	if (inplace_is_first_version(base, status))
+		return true;
+	if (!inplace_removable_here(rel, base, status))
+		return false;
+	if (UndoStandbysKnow(rel, base->t_xid))
+		return true;
+	*conflict = can_tell;
+	return can_tell;
+}
+
+/*
+ * Nobody holds a lock that conflicts with this share lock, but somebody did
+ * whom heap would still have in its multixact ("strongest" is the strongest of
+ * all members): then it queues, behind those who wait for others of the row's
+ * lockers.
+ */
+static inline bool
+queues_nevertheless(const RowCheck *rc, LockTupleMode mode,
+					LockTupleMode strongest)
+{
+	if (rc->lockers.trace.undone > 0)
+		strongest = Max(strongest,
+						(LockTupleMode) (rc->lockers.trace.undone - 1));
+	return mode == LockTupleShare ? strongest >= LockTupleNoKeyExclusive :
+		mode == LockTupleKeyShare && strongest == LockTupleExclusive;
+}
+
+/*
+ * Find the lockers' conflict with "mode".  Sets wait_xid or wait_multi and
+ * returns true if somebody else has to end first.
+ */
+static bool
+lockers_conflict(RowCheck *rc, LockTupleMode mode)
+{
+	MultiXactMember *members;
+	int			nmembers;
+	LockTupleMode strongest = LockTupleKeyShare;
+	bool		conflict = false;
+
+	rc->own_lock = false;
+	rc->must_queue = false;
+	if (!rc->locked)
+		return false;
+
+	if (!rc->lockers.multi)
+	{
+		if (TransactionIdIsCurrentTransactionId(rc->lockers.xid))
+		{
+			rc->own_lock = true;
+			rc->own_mode = rc->lockers.mode;
+			return false;
+		}
+		if (inplace_lock_modes_conflict(mode, rc->lockers.mode) &&
+			TransactionIdIsInProgress(rc->lockers.xid))
+		{
+			rc->wait_xid = rc->lockers.xid;
+			return true;
+		}
+		rc->must_queue = queues_nevertheless(rc, mode, strongest) &&
+			TransactionIdIsInProgress(rc->lockers.xid);
+		return false;
+	}
+
+	nmembers = GetMultiXactIdMembers(rc->lockers.xid, &members, false, true);
+	for (int i = 0; i < nmembers; i++)
+	{
+		LockTupleMode m = inplace_member_mode(members[i].status);
+
+		strongest = Max(strongest, m);
+		if (TransactionIdIsCurrentTransactionId(members[i].xid))
+		{
+			if (!rc->own_lock || m > rc->own_mode)
+				rc->own_mode = m;
+			rc->own_lock = true;
+		}
+		else if (inplace_lock_modes_conflict(mode, m) &&
+				 TransactionIdIsInProgress(members[i].xid))
+			conflict = true;
+	}
+	if (nmembers > 0)
+		pfree(members);
+	if (conflict)
+		rc->wait_multi = rc->lockers.xid;
+	else
+		rc->must_queue = queues_nevertheless(rc, mode, strongest) &&
+			MultiXactIdIsRunning(rc->lockers.xid, true);
+	return conflict;
+}
+
+static void
+fill_tmfd(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+		  CommandId cid, TM_FailureData *tmfd)
+{
+	ItemPointerData tid = target->tid;
+
+	tmfd->xmax = tup->t_xid;
+	tmfd->cmax = cid;
+	tmfd->ctid = tid;
+	if (tup->t_infomask & IP_MOVED_PARTITION)
+		ItemPointerSetMovedPartitions(&tmfd->ctid);
+	else if (tup->t_infomask & IP_MOVED)
+		(void) inplace_moved_to(rel, tup, &tid, &tmfd->ctid);
+}
+
+/* of a version of the row that is meant */
+static XidStatus
+target_status(Relation rel, const RowTarget *target, InplaceTupleHeader hdr)
+{
+	return inplace_copied_xid_status(rel, hdr,
+									 ItemPointerGetBlockNumber(&target->tid),
+									 ItemPointerGetOffsetNumber(&target->tid));
+}
+
+/*
+ * FOR KEY SHARE does not mind changes of the row that leave its keys alone, in
+ * progress or committed since: it locks the version that is meant.  Is that
+ * below such changes, at this TID?  (Of a row that was moved the caller looks
+ * at where it went.)  Then *replacer is who made the first of them.
+ */
+static bool
+target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
+							const RowTarget *target, TransactionId *replacer)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	for (;;)
+	{
+		XidStatus	status = target_status(rel, target, &hdr);
+
+		if (hdr.t_infomask & (IP_KEYS_UPDATED | IP_MOVED_PARTITION) ||
+			((hdr.t_infomask & IP_DELETED) && !(hdr.t_infomask & IP_MOVED)))
+			return false;
+
+		if (!inplace_version_before(rel, &target->tid, &hdr,
+									status == XID_COMMITTED, &guard, &rec))
+			return false;
+
+		status = target_status(rel, target, &hdr);
+		if (status == XID_COMMITTED &&
+			inplace_is_target(target, &hdr, status, InvalidCommandId))
+		{
+			*replacer = rec.replaced.xid;
+			return true;
+		}
+		if (status == XID_ABORTED)
+			return false;
+	}
+}
+
+TransactionId
+inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
+					const RowTarget *target)
+{
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	for (;;)
+	{
+		XidStatus	status;
+
+		if (!inplace_version_before(rel, &target->tid, hdr, true, &guard, &rec))
+			return InvalidTransactionId;
+		status = target_status(rel, target, hdr);
+		if (status == XID_COMMITTED &&
+			inplace_is_target(target, hdr, status, InvalidCommandId))
+			return rec.replaced.xid;
+	}
+}
+
+/*
+ * Whom to wait for: as on heap, who was the first to change the last committed
+ * version so that it is in our way.  All later changes are of the same
+ * transaction, but of subtransactions of it that may be over without having ended
+ * (released, or of a block that was left).  Who waits for such a one waits for
+ * the whole transaction, though a savepoint may be rolled back that takes all
+ * changes with it.
+ */
+TransactionId
+inplace_first_in_the_way(Relation rel, const ItemPointerData *tid,
+						 InplaceTupleHeader tup, LockTupleMode mode)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	TransactionId xid = tup->t_xid;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	while (inplace_version_before(rel, tid, &hdr, true, &guard, &rec) &&
+		   inplace_copied_xid_status(rel, &hdr, ItemPointerGetBlockNumber(tid),
+									 ItemPointerGetOffsetNumber(tid)) == XID_IN_PROGRESS)
+		if (inplace_lock_modes_conflict(mode, inplace_change_mode(&hdr)))
+			xid = hdr.t_xid;
+	return xid;
+}
+
+/*
+ * Somebody's change is in progress.  Has the version meant been replaced by a
+ * committed one before that already?  Then there is nothing to wait for.  (FOR
+ * KEY SHARE does not count replacements that leave the keys alone.)  The version
+ * which is being changed is the one to queue for.
+ */
+static bool
+replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+				LockTupleMode mode, RowCheck *rc)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+	TransactionId replacer;
+
+	for (;;)
+	{
+		XidStatus	status;
+
+		inplace_queue_for(rc, &hdr);
+		if (!HdrHasUndo(&hdr) ||
+			!UndoFetch(rel, HdrUndoPtr(&hdr),
+					   ItemPointerGetBlockNumber(&target->tid),
+					   ItemPointerGetOffsetNumber(&target->tid), &hdr, false,
+					   &rec))
+			return false;
+		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr),
+					  ItemPointerGetBlockNumber(&target->tid),
+					  ItemPointerGetOffsetNumber(&target->tid));
+		hdr = rec.old;
+		if (rec.hdr.ur_type == UNDO_LOCK)
+			continue;
+		status = target_status(rel, target, &hdr);
+		if (status == XID_COMMITTED)
+		{
+			inplace_queue_for(rc, &hdr);
+			return !inplace_is_target(target, &hdr, status, InvalidCommandId) &&
+				!(mode == LockTupleKeyShare &&
+				  target_below_nonkey_changes(rel, &hdr, target, &replacer));
+		}
+		if (status != XID_IN_PROGRESS)
+			return false;
+	}
+}
+
+/*
+ * The row was deleted.  Had the version meant been replaced by another before?
+ * Then heap's callers are told of that.  (FOR KEY SHARE goes on to the delete
+ * if the keys are the same.)
+ */
+static bool
+updated_before_delete(Relation rel, InplaceTupleHeader tup,
+					  const RowTarget *target, LockTupleMode mode)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+	TransactionId replacer;
+
+	if (target->kind == TARGET_NEWEST)
+		return false;
+	if (!inplace_version_before(rel, &target->tid, &hdr, true, &guard, &rec))
+		return false;
+	return !inplace_is_target(target, &hdr,
+							  target_status(rel, target, &hdr),
+							  InvalidCommandId) &&
+		!(mode == LockTupleKeyShare &&
+		  target_below_nonkey_changes(rel, &hdr, target, &replacer));
+}
+
+/*
+ * We have changed the row since the caller's command began, with its newest
+ * version by command cid.  The command that replaced the version the caller
+ * means is the first of these: it may be the caller's own, and the others those
+ * of functions called by it later.  If that version had been replaced by another
+ * transaction before, heap's callers come to the newest version by following
+ * its successors, and are told of the command that made it.
+ */
+static CommandId
+replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+			  CommandId curcid, CommandId cid)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
+	CommandId	newest = cid;
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	if (target->kind == TARGET_NEWEST)
+		return newest;
+	for (;;)
+	{
+		XidStatus	status;
+		CommandId	older;
+
+		if (!inplace_version_before(rel, &target->tid, &hdr, false, &guard, &rec))
+			return cid;
+		status = inplace_copied_xid_status(rel, &hdr, blk, off);
+		if (status != XID_CURRENT)
+			return status == XID_COMMITTED &&
+				!inplace_is_target(target, &hdr, status, InvalidCommandId) ? newest : cid;
+		older = inplace_change_cid(rel, &hdr, blk, off);
+		/* (an insert does not replace anything) */
+		if (older < curcid || older == InvalidCommandId ||
+			(hdr.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0)
+			return cid;
+		cid = older;
+	}
+}
+
+TM_Result
+inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
+				  CommandId curcid, LockTupleMode mode, RowCheck *rc,
+				  TM_FailureData *tmfd)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
+	InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
+	bool		deleted = (tup->t_infomask & IP_DELETED) != 0;
+
+	rc->wait_xid = InvalidTransactionId;
+	rc->wait_multi = InvalidMultiXactId;
+	rc->wait_locker = InvalidTransactionId;
+	rc->below_busy = false;
+	rc->replacer = InvalidTransactionId;
+	rc->old_version = false;
+	rc->own_lock = false;
+	rc->retry = false;
+	rc->cid = InvalidCommandId;
+	rc->status = inplace_xid_status(rel, tup, buffer);
+	if (rc->status == XID_ABORTED)
+	{
+		/* ended since the page was locked: the row has to be restored first */
+		rc->retry = true;
+		return TM_BeingModified;
+	}
+	rc->locked = inplace_get_lockers(rel, tup, blk, off, &rc->lockers);
+	rc->base = rc->lockers.base;
+	inplace_queue_for(rc, &rc->base);
+
+	/*
+	 * Undo records say which versions are known to be committed, so that
+	 * nobody has to ask for an xid that the commit log no longer has.
+	 */
+	if (rc->status == XID_COMMITTED)
+		rc->base.t_infomask |= IP_COMMITTED;
+
+	switch (rc->status)
+	{
+		case XID_CURRENT:
+			rc->cid = inplace_change_cid(rel, tup, blk, off);
+			if (rc->cid >= curcid)
+			{
+				fill_tmfd(rel, tup, target,
+						  replacing_cid(rel, tup, target, curcid, rc->cid),
+						  tmfd);
+				if ((rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0)
+					return TM_Invisible;
+				/* is it this version itself that is meant? */
+				if (!deleted && target->kind != TARGET_SEEN &&
+					inplace_is_target(target, tup, rc->status, rc->cid))
+					return TM_Invisible;
+				return TM_SelfModified;
+			}
+			if (deleted)
+			{
+				fill_tmfd(rel, tup, target, rc->cid, tmfd);
+				return TM_Invisible;
+			}
+			break;
+
+		case XID_IN_PROGRESS:
+			if (rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE))
+			{
+				/* not there yet for anybody else */
+				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+				return TM_Invisible;
+			}
+			if (!inplace_lock_modes_conflict(mode, inplace_change_mode(tup)))
+			{
+				if (target_below_nonkey_changes(rel, tup, target, &rc->replacer))
+				{
+					rc->below_busy = true;
+					if (lockers_conflict(rc, mode))
+						return TM_BeingModified;
+					return TM_Ok;
+				}
+			}
+			if (replaced_before(rel, tup, target, mode, rc))
+			{
+				if (inplace_old_version_locked(rel, tup, target, mode, rc))
+					return TM_BeingModified;
+				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+				tmfd->ctid = target->tid;
+				return TM_Updated;
+			}
+
+			/*
+			 * Wait for lockers in the way, too, before looking again: heap
+			 * has all of them in one multixact, and who comes first in the
+			 * queue stays there for all of them.
+			 */
+			if (lockers_conflict(rc, mode))
+				rc->wait_locker = rc->wait_xid;
+			rc->wait_xid = inplace_first_in_the_way(rel, &target->tid, tup, mode);
+			return TM_BeingModified;
+
+		case XID_COMMITTED:
+			if (deleted)
+			{
+				if (mode == LockTupleKeyShare && target->kind != TARGET_NEWEST &&
+					(tup->t_infomask & IP_MOVED) &&
+					target_below_nonkey_changes(rel, tup, target, &rc->replacer))
+				{
+					rc->below_busy = true;
+					return TM_Ok;
+				}
+				if ((tup->t_infomask & IP_MOVED) &&
+					inplace_old_version_locked(rel, tup, target, mode, rc))
+					return TM_BeingModified;
+				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+				if ((tup->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) != 0 ||
+					updated_before_delete(rel, tup, target, mode))
+					return TM_Updated;
+				return TM_Deleted;
+			}
+			break;
+
+		case XID_ABORTED:
+			elog(ERROR, "aborted row version was not restored");
+	}
+
+	if (!inplace_is_target(target, tup, rc->status, rc->cid))
+	{
+		if (mode == LockTupleKeyShare && rc->status == XID_COMMITTED &&
+			target_below_nonkey_changes(rel, tup, target, &rc->replacer))
+		{
+			rc->below_busy = true;
+			return lockers_conflict(rc, mode) ? TM_BeingModified : TM_Ok;
+		}
+		if (inplace_old_version_locked(rel, tup, target, mode, rc))
+			return TM_BeingModified;
+		fill_tmfd(rel, tup, target, rc->cid, tmfd);
+		return TM_Updated;
+	}
+
+	if (lockers_conflict(rc, mode) || (rc->must_queue && !target->queued))
+		return TM_BeingModified;
+	Assert(target->kind != TARGET_OURS ||
+		   rc->own_lock || rc->status == XID_CURRENT);
+	return TM_Ok;
+}
+
+static void
+lock_not_available(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lock on row in relation \"%s\"",
+					RelationGetRelationName(rel))));
+}
+
+static bool
+wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
+			 LockWaitPolicy policy, XLTW_Oper oper)
+{
+	if (policy == LockWaitBlock)
+		XactLockTableWait(xid, rel, tid, oper);
+	else if (!TryXactLockTableWait(xid, policy == LockWaitError && log_lock_failures))
+	{
+		if (policy == LockWaitError)
+			lock_not_available(rel);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * What the lock on a version names.  A row's first version at its TID has the
+ * TID; others have their tags on top of the offset.  Tags come again after 125
+ * updates, which can be few while somebody waits (for a FOR KEY SHARE, with
+ * others going on to update the row), and who waits for another version must not
+ * stand behind him: so the upper half of the block number tells the transactions
+ * apart that made the versions.  Should two be the same all the same, of one row
+ * or of two, somebody waits longer than he would have to.
+ */
+static void
+queue_place(ItemPointer place, ItemPointer tid, const RowCheck *rc)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+
+	if (!TagIsFirst(rc->queue_tag))
+		blk ^= murmurhash32(rc->queue_xid) & 0xFFFF0000;
+	TidSetVersion(place, blk, ItemPointerGetOffsetNumber(tid), rc->queue_tag);
+}
+
+/*
+ * Take a place in a queue.  Who has one in that of an older version already
+ * keeps it until he has the new one, if he gets that at once: those behind him,
+ * who go the same way, come after him.
+ */
+static bool
+join_queue(Relation rel, ItemPointer place, LockTupleMode mode,
+		   LockWaitPolicy policy, RowQueue *queue)
+{
+	LOCKMODE	lockmode = inplace_row_lockmode[mode];
+	RowQueue	before = *queue;
+
+	if (queue->held && ItemPointerEquals(&queue->place, place))
+		return true;
+	queue->place = *place;
+	queue->mode = mode;
+	queue->held = TryLockTuple(rel, place, lockmode,
+							   policy == LockWaitError && log_lock_failures);
+	inplace_row_wait_done(rel, &before);
+	if (queue->held)
+		return true;
+	if (policy == LockWaitBlock)
+	{
+		LockTuple(rel, place, lockmode);
+		queue->held = true;
+		return true;
+	}
+	if (policy == LockWaitError)
+		lock_not_available(rel);
+	return false;
+}
+
+bool
+inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
+				 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
+				 RowQueue *queue)
+{
+	ItemPointer tid = &target->tid;
+
+	/*
+	 * Who already holds a lock on the row, or has changed it, does not queue
+	 * behind those who wait for it: that would be a deadlock.  (In heap a
+	 * changed row has another TID, where nobody queues.)
+	 */
+	if (queue != NULL && !rc->own_lock && rc->status != XID_CURRENT)
+	{
+		ItemPointerData place;
+
+		queue_place(&place, tid, rc);
+		if (!join_queue(rel, &place, mode, policy, queue))
+			return false;
+	}
+	if (queue != NULL)
+	{
+		if (rc->old_version)
+			target->queued_old = true;
+		else
+			target->queued = true;
+	}
+
+	if (TransactionIdIsValid(rc->wait_xid) &&
+		!wait_for_xid(rel, tid, rc->wait_xid, policy, oper))
+		return false;
+	if (TransactionIdIsValid(rc->wait_locker) &&
+		!wait_for_xid(rel, tid, rc->wait_locker, policy, oper))
+		return false;
+
+	if (MultiXactIdIsValid(rc->wait_multi))
+	{
+		MultiXactMember *members;
+		int			nmembers;
+		bool		done = true;
+
+		nmembers = GetMultiXactIdMembers(rc->wait_multi, &members, false, true);
+		for (int i = 0; i < nmembers && done; i++)
+		{
+			if (TransactionIdIsCurrentTransactionId(members[i].xid) ||
+				!inplace_lock_modes_conflict(mode, inplace_member_mode(members[i].status)))
+				continue;
+			if (!TransactionIdIsInProgress(members[i].xid))
+				continue;
+			done = wait_for_xid(rel, tid, members[i].xid, policy, oper);
+		}
+		if (nmembers > 0)
+			pfree(members);
+		return done;
+	}
+	return true;
+}
+
+void
+inplace_row_wait_done(Relation rel, RowQueue *queue)
+{
+	if (queue->held)
+		UnlockTuple(rel, &queue->place, inplace_row_lockmode[queue->mode]);
+	queue->held = false;
+}
+
+bool
+inplace_compute_lockers(const RowCheck *rc, TransactionId xid,
+						LockTupleMode mode, TransactionId *locker,
+						bool *multi, LockTupleMode *strongest)
+{
+	bool		old_alive = rc->locked && inplace_lockers_alive(&rc->lockers);
+
+	if (!old_alive)
+	{
+		*locker = xid;
+		*multi = false;
+		*strongest = mode;
+		return TransactionIdIsValid(xid);
+	}
+
+	*locker = rc->lockers.xid;
+	*multi = rc->lockers.multi;
+	*strongest = rc->lockers.mode;
+	if (!TransactionIdIsValid(xid))
+		return true;
+
+	*strongest = Max(mode, rc->lockers.mode);
+	if (rc->lockers.multi)
+		*locker = MultiXactIdExpand(rc->lockers.xid, xid, mode_status(mode));
+	else if (TransactionIdEquals(rc->lockers.xid, xid))
+		*locker = xid;			/* our own, made stronger */
+	else
+	{
+		*locker = MultiXactIdCreate(rc->lockers.xid,
+									mode_status(rc->lockers.mode),
+									xid, mode_status(mode));
+		*multi = true;
+	}
+	if (rc->lockers.multi)
+		*multi = true;
+	return true;
+}
+
+void
+inplace_header_lock_indirect(InplaceTupleHeader hdr, UndoPtr ptr, bool multi,
+							 LockTupleMode mode)
+{
+	hdr->t_infomask &= ~(IP_LOCK_BITS | IP_FRESH | IP_SPECULATIVE);
+	hdr->t_infomask |= IP_LOCK_INDIRECT | (mode << IP_LOCK_MODE_SHIFT) |
+		(multi ? IP_LOCK_MULTI : 0);
+	HdrSetUndoPtr(hdr, ptr);
+}
+
+void
+inplace_header_lock_direct(InplaceTupleHeader hdr, TransactionId locker,
+						   bool multi, LockTupleMode mode, uint8 undone)
+{
+	hdr->t_infomask &= ~(IP_LOCK_BITS | IP_FRESH | IP_SPECULATIVE);
+	hdr->t_infomask |= IP_LOCK_DIRECT | (mode << IP_LOCK_MODE_SHIFT) |
+		(multi ? IP_LOCK_MULTI : 0);
+	HdrSetDirectLocker(hdr, locker, undone);
+}
+
+Size
+inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
+						OffsetNumber off, const InplaceTupleHeaderData *base,
+						TransactionId locker, const LockTrace *trace)
+{
+	char		payload[sizeof(uint32) + sizeof(trace->old)];
+	Size		len = trace->nold * sizeof(OldLocker);
+
+	Assert(TransactionIdIsValid(GetCurrentTransactionIdIfAny()));
+	inplace_forget_own_lock();
+	memcpy(payload, &locker, sizeof(uint32));
+	memcpy(payload + sizeof(uint32), trace->old, len);
+	return UndoBuild(dst, UNDO_LOCK, GetCurrentTransactionIdIfAny(),
+					 inplace_trace_flags(trace),
+					 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
+					 blk, off, base, base, false,
+					 payload, sizeof(uint32) + len);
+}
+
+bool
+inplace_lock_lacks_undo(Relation rel, const RowCheck *rc)
+{
+	InplaceTupleHeaderData base = rc->base;
+
+	return !UndoHasRoom(rel, 1, UNDO_LOCK_RECORD_SIZE) &&
+		!inplace_nothing_older(rel, &base, rc->status);
+}
+
+void
+inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
+					 OffsetNumber off, const RowCheck *rc, TransactionId xid,
+					 TransactionId locker, bool multi, LockTupleMode mode)
+{
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+	Page		page = RowPage(rel, buffer);
+	InplaceTupleHeader tup = PageGetTupleAt(page, off);
+	InplaceTupleHeaderData hdr = rc->base;
+	InplaceTupleHeaderData base = rc->base;
+	char		undo[UNDO_LOCK_RECORD_SIZE];
+	Size		undo_len = 0;
+	UndoInsert	ui;
+	LockTrace	trace;
+	bool		clear_frozen;
+	FreezeUnset unset;
+
+	hdr.t_infomask |= tup->t_infomask & (IP_PADDED | IP_HINT_BITS);
+	if (inplace_nothing_older(rel, &base, rc->status))
+		inplace_header_lock_direct(&hdr, locker, multi, mode, 0);
+	else
+	{
+		TransactionId newest = inplace_undo_newest(rc);
+
+		if (multi)
+		{
+			/* its members may be newer than anything we know of the row */
+			newest = ReadNextTransactionId();
+			TransactionIdRetreat(newest);
+		}
+		inplace_trace_add(rc, xid, rc->replacer, &trace);
+		undo_len = inplace_build_lock_undo(undo, rel, blk, off, &base, locker,
+										   &trace);
+		UndoPrepare(rel, undo_len, newest, &ui);
+		inplace_header_lock_indirect(&hdr, ui.ptr, multi, mode);
+	}
+
+	START_CRIT_SECTION();
+	/* VACUUM must come by again, to take the lockers off in time */
+	clear_frozen = FreezeClearVisible(rel, buffer, vmbuffer,
+									  VISIBILITYMAP_ALL_FROZEN, &unset);
+	memcpy(tup, &hdr, SizeOfInplaceTupleHeader);
+	MarkBufferDirty(buffer);
+	if (undo_len > 0)
+		UndoAppend(&ui, undo, undo_len);
+	inplace_log_header(rel, buffer, off, clear_frozen, undo_len > 0 ? &ui : NULL, undo,
+					   undo_len);
+	END_CRIT_SECTION();
+
+	if (undo_len > 0)
+	{
+		UndoRelease(&ui);
+		inplace_note_own_lock(rel, blk, off, ui.ptr, &base, locker, &trace);
+	}
+	FreezeNoteUnset(rel, &unset, false);
+}

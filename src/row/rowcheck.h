@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * rowcheck.h
+ *	  May this transaction change or lock this row now?  Shared by update,
+ *	  delete and row locking.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_ROWCHECK_H
+#define INPLACE_ROWCHECK_H
+
+#include "modify/table.h"
+#include "storage/lmgr.h"
+
+/*
+ * Which version the caller means.  What the executor has from tuple_lock, or from
+ * a change of its own, is told by the tag in its TID; see tuple.h.
+ */
+typedef enum RowTargetKind
+{
+	TARGET_SEEN,				/* what the snapshot sees, if it is MVCC */
+	TARGET_NEWEST,				/* whatever is the newest */
+	TARGET_FOUND,				/* that with this tag and xmin */
+	TARGET_OURS					/* that with this tag, which our transaction has
+								 * locked or made */
+} RowTargetKind;
+
+typedef struct RowTarget
+{
+	ItemPointerData tid;		/* without tag */
+	RowTargetKind kind;
+	VersionTag	tag;
+	TransactionId xmin;
+	bool		queued;			/* has been in the queue for the newest one */
+	bool		queued_old;		/* ... for this version, since replaced */
+	bool		gone;			/* and what follows it, see lock_chain.c */
+	Snapshot	snapshot;
+} RowTarget;
+
+/*
+ * The heavyweight lock that who waits for a row holds on a version of it.
+ */
+typedef struct RowQueue
+{
+	bool		held;
+	LockTupleMode mode;
+	ItemPointerData place;		/* not a TID to be read, see rowcheck.c */
+} RowQueue;
+
+typedef struct RowCheck
+{
+	XidStatus	status;			/* of the newest version */
+	CommandId	cid;			/* of it, if ours */
+	bool		locked;			/* lockers holds something */
+	RowLockers	lockers;
+	InplaceTupleHeaderData base;	/* the header without locks */
+	bool		below_busy;		/* KEY SHARE under changes of others that do
+								 * not matter to it: the version meant is an
+								 * older one, */
+	TransactionId replacer;		/* ... which this one replaced */
+	/* for TM_BeingModified: begin again at once, or whom to wait for */
+	bool		retry;
+	TransactionId wait_xid;
+	TransactionId wait_locker;	/* ... and this one after it */
+	MultiXactId wait_multi;
+	bool		own_lock;		/* we hold some lock on the row already */
+	LockTupleMode own_mode;		/* the strongest of ours */
+	bool		must_queue;		/* ... though nothing is in the way */
+	VersionTag	queue_tag;		/* of the version whose queue to stand in */
+	TransactionId queue_xid;	/* ... who made it */
+	bool		old_version;	/* ... which has been replaced, as is the one
+								 * that wait_xid, if valid, has locked */
+} RowCheck;
+
+/* the queue to stand in is that of this version */
+static inline void
+inplace_queue_for(RowCheck *rc, const InplaceTupleHeaderData *version)
+{
+	rc->queue_tag = version->t_tag;
+	/* a frozen one may come back from undo without its xid */
+	rc->queue_xid = (version->t_infomask & IP_FROZEN) ?
+		FrozenTransactionId : version->t_xid;
+}
+
+/*
+ * The page is exclusively locked, the item normal and its newest version not
+ * aborted.  TM_Ok: go ahead; TM_BeingModified: wait with inplace_row_wait and
+ * check again.  Others: tmfd is filled.
+ */
+extern TM_Result inplace_row_check(Relation rel, Buffer buffer,
+								   const RowTarget *target, CommandId curcid,
+								   LockTupleMode mode, RowCheck *rc,
+								   TM_FailureData *tmfd);
+
+/*
+ * Pages unlocked; returns false for LockWaitSkip if it would have to wait.  With
+ * no queue (NULL) it waits without standing in one.
+ */
+extern bool inplace_row_wait(Relation rel, RowTarget *target,
+							 const RowCheck *rc, LockTupleMode mode,
+							 LockWaitPolicy policy, XLTW_Oper oper,
+							 RowQueue *queue);
+extern void inplace_row_wait_done(Relation rel, RowQueue *queue);
+
+/*
+ * The row has a change by somebody else, in progress: which of his (sub)transactions
+ * has to be waited for by who wants it in this mode, with which the last change
+ * conflicts.
+ */
+extern TransactionId inplace_first_in_the_way(Relation rel,
+											  const ItemPointerData *tid,
+											  InplaceTupleHeader tup,
+											  LockTupleMode mode);
+
+/*
+ * From the newest version's header to that of the version meant; returns who
+ * replaced it, or invalid if it is not found.
+ */
+extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
+										 const RowTarget *target);
+
+/* strengths: of a multixact's member, of the change that made a version */
+extern bool inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
+extern LockTupleMode inplace_member_mode(MultiXactStatus status);
+extern LockTupleMode inplace_change_mode(InplaceTupleHeader tup);
+
+/* the version that a TID of the executor, tagged or not, means */
+extern void inplace_target_init(RowTarget *target, const ItemPointerData *tid,
+								Snapshot snapshot);
+
+/* is the version with this header the one the caller means? */
+extern bool inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
+							  XidStatus status, CommandId cid);
+
+/* the header of the version before, see rowcheck.c */
+extern bool inplace_version_before(Relation rel, const ItemPointerData *tid,
+								   InplaceTupleHeader hdr, bool missing_ok,
+								   UndoWalkGuard *guard, UndoRecord *rec);
+
+/* the new TID of a row whose header says MOVED */
+extern bool inplace_moved_to(Relation rel, InplaceTupleHeader tup,
+							 ItemPointer from, ItemPointer to);
+
+/*
+ * Nobody can need a version older than the one with this header (which has
+ * no lock bits), so that the way to it may be cut off: it is the first and its
+ * transaction has ended, or everybody sees it.
+ *
+ * "Everybody" includes the queries on standbys.  inplace_removable_here is
+ * about this server only: whoever goes by it has to put the version's xid into
+ * its WAL record, for standbys to cancel the queries that do not see it, as
+ * they do for heap's pruning.  inplace_cut_older does the latter if need be
+ * and if the record can tell them (can_tell): then *conflict is set.
+ */
+extern bool inplace_nothing_older(Relation rel, InplaceTupleHeader base,
+								  XidStatus status);
+extern bool inplace_cut_older(Relation rel, InplaceTupleHeader base,
+							  XidStatus status, bool can_tell, bool *conflict);
+extern bool inplace_is_first_version(InplaceTupleHeader base, XidStatus status);
+extern bool inplace_removable_here(Relation rel, InplaceTupleHeader base,
+								   XidStatus status);
+
+/*
+ * The lockers of the row that are alive, with ourselves in "mode" added if
+ * xid is valid: *locker, *multi, *strongest.  False if there are none.
+ */
+extern bool inplace_compute_lockers(const RowCheck *rc, TransactionId xid,
+									LockTupleMode mode, TransactionId *locker,
+									bool *multi, LockTupleMode *strongest);
+
+/* put lock bits for an UNDO_LOCK record at ptr on a header */
+extern void inplace_header_lock_indirect(InplaceTupleHeader hdr, UndoPtr ptr,
+										 bool multi, LockTupleMode mode);
+extern void inplace_header_lock_direct(InplaceTupleHeader hdr,
+									   TransactionId locker, bool multi,
+									   LockTupleMode mode, uint8 undone);
+
+/* an UNDO_LOCK record in dst; returns its length */
+extern Size inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
+									OffsetNumber off,
+									const InplaceTupleHeaderData *base,
+									TransactionId locker,
+									const LockTrace *trace);
+
+#define UNDO_LOCK_RECORD_SIZE \
+	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + sizeof(uint32) + \
+	 MAX_OLD_LOCKERS * sizeof(OldLocker))
+
+/*
+ * Would a lock of the row go to undo, and is there no room reserved for it?  Then
+ * the page has to be unlocked first, for UndoReserve.
+ */
+extern bool inplace_lock_lacks_undo(Relation rel, const RowCheck *rc);
+
+/*
+ * Record the lockers on the row's header, with WAL; the page is exclusively
+ * locked, its visibility map page pinned if it is all-visible.  xid is who
+ * came, for rc->replacer.
+ */
+extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
+								 OffsetNumber off, const RowCheck *rc,
+								 TransactionId xid, TransactionId locker,
+								 bool multi, LockTupleMode mode);
+
+/* delete.c: what update and delete share */
+extern bool inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
+								  Buffer *vmbuffer);
+extern Size inplace_keep_lockers(Relation rel, BlockNumber blk,
+								 OffsetNumber off, const RowCheck *rc,
+								 InplaceTupleHeader hdr, UndoPtr ptr, char *dst);
+extern TransactionId inplace_undo_newest(const RowCheck *rc);
+
+/* the version meant by TARGET_FOUND or TARGET_OURS; the page is locked */
+extern bool inplace_fetch_target(Relation rel, Buffer buffer,
+								 const RowTarget *target, RowVersion *version);
+
+extern const LOCKMODE inplace_row_lockmode[];
+
+/* headers equal but for hint bits and the padding flag? */
+static inline bool
+same_header(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
+{
+	InplaceTupleHeaderData x = *a;
+	InplaceTupleHeaderData y = *b;
+
+	x.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
+	y.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
+	return memcmp(&x, &y, SizeOfInplaceTupleHeader) == 0;
+}
+
+#endif							/* INPLACE_ROWCHECK_H */

@@ -1,0 +1,618 @@
+/*-------------------------------------------------------------------------
+ *
+ * squeeze.c
+ *	  Dropping the versions of a row that no snapshot can see, although some
+ *	  older version is needed.
+ *
+ * Under a snapshot that is held for long the undo of rows that are updated over
+ * and over again would grow with each update.  But what is needed is the version
+ * that the old snapshot sees, and the last few.  So who updates such a row
+ * now and then gives it a new chain, which leads from the version that he
+ * replaces to those that are needed and, but for a tail, to no others:
+ *
+ *	  new change -> P -> (a few) -> F -> B			the new chain
+ *					 \-> ... -> F -> ... -> ... -> B -> ...
+ *
+ * P is the version he replaces, F the newest that all snapshots see but those
+ * that have been published (holders.c), B what one of the latter sees.  The new
+ * chain is of ordinary records, each with the whole difference to the next version
+ * that was kept, and (UR_SQUEEZED) with the xid that had replaced that version,
+ * for its xmax.  No record is changed, and nothing of what readers do: those who
+ * do not see P find its new chain, by way of the new change or, if that is
+ * rolled back, of the row on its page.
+ *
+ * Which versions are kept, "all_see", "seen", "others_see" and "held" as in holders.h
+ *	  1. P, and all down to the first whose xid precedes all_see, or is in
+ *		 "others_see" or in "seen": F.
+ *	  2. Below F, for each held snapshot: none with an xid that is not
+ *		 older than its xmax, then all down to the first whose xid precedes its
+ *		 xmin.  None below one (F as well) that is in "seen".
+ *	  3. All with KEYS_UPDATED: FOR KEY SHARE looks for them on the way to the
+ *		 version it means.
+ *	  4. While a held snapshot is that of a SERIALIZABLE transaction, and looks for
+ *		 something below: the oldest version that there is; and all, if the
+ *		 row is IP_STALE, or the table has a summarizing index.
+ *	  5. Of the others none, but for a tail ("Bounds" below).
+ *
+ * Proof that every snapshot finds the version it sees
+ *	  All versions below P are committed, for who finds an aborted change
+ *	  restores the row first, and P is committed too.  The version that a
+ *	  snapshot S sees is the newest whose xid it sees.
+ *	  - If S is not a held one, its xmin is not older than all_see, and it
+ *		 sees what is in "others_see": it sees F, so what it looks for is F or newer,
+ *		 and all of that is kept.
+ *	  - If S is held and sees F or something newer: the same.
+ *	  - The same if it looks for nothing older than a version in "seen", where
+ *		 that is below F.
+ *	  - Otherwise it looks for a version X below F.  X's xid precedes S's xmax,
+ *		or S would not see it; and no version between F and X has an xid before
+ *		S's xmin, or S would see that and X would not be the newest.  So X is
+ *		among those kept for S.  If S sees no version at all, none is found.
+ *	  Walking from P through what was kept, S passes by versions it does not
+ *	  see, and the first that it sees is the newest.
+ *
+ *	  Who else walks
+ *	  - The owner of a change in progress, for a rollback or for the version
+ *		its trigger saw: that is above P, or P itself, now and later.  Who has
+ *		locked a version with a tag in mind (EvalPlanQual) has an xid and is not
+ *		idle, so it is not a held snapshot, and its statement's snapshot has an
+ *		xmin that is not newer than whoever replaced that version since, nor does
+ *		it see him: so the version is kept.  (From REPEATABLE READ on who has
+ *		locked a version sees it.)
+ *	  - Serializable transactions, to be found in conflict with writers they
+ *		do not see ("Serializable transactions" below).
+ *	  - Those who look for keys that an index entry may still be needed for:
+ *		for what was dropped it is not.  All transactions that made what was
+ *		dropped had ended in the view of every snapshot.
+ *	  - Standbys: who does not see F there gets a recovery conflict, by a
+ *		discard record that comes before the new chain.  F's xid says no more than
+ *		that if transactions with older ones are still open.
+ *
+ * Serializable transactions
+ *	  A reader is in a rw-conflict with whoever replaced the version that it
+ *	  sees, or made the row if it sees none.  In a cycle of dependencies (Adya, "Weak
+ *	  Consistency", 1999) he leads, by ww-dependencies, to those who came after
+ *	  him; so it is enough to find these conflicts, and the others that the
+ *	  reader passes by are found as well, but need not be.  (On heap an index
+ *	  scan finds these alone along a HOT chain.)  The chain has who replaced a
+ *	  version with the version, whatever has been dropped in between; if none
+ *	  is seen the oldest is there, and it has who made the row.
+ *	  The reader has to come to the row for that.  A change of keys and
+ *	  back leaves entries by which it would, and which are not needed any more when
+ *	  the version that they are of is dropped: so no version is if there may be such
+ *	  entries.  The mark stays while the snapshot is there (vacuum/stale.c).  Nor
+ *	  is any of a table with a summarizing index, whose columns are updated in
+ *	  place without a mark; one that is made later is not for the snapshot
+ *	  (index/young_index.c), and a rewrite of the table takes over who has replaced a
+ *	  version.
+ *	  All this is between transactions that are SERIALIZABLE.  Who replaced the
+ *	  version may be none, and one that came after him be missed for that; on heap
+ *	  it depends on how the row is read.
+ *
+ * Giving extents back in the middle
+ *	  The old chain's records are not marked.  The undo worker goes through
+ *	  extents in which all is seen by all snapshots but held ones, and for each
+ *	  row that has a record there looks whether the chain from its page leads into
+ *	  the extent.  If that is so for no row, it gives the extent back (release.c).
+ *	  - Snapshots that are not held ones see everything recorded in the
+ *		extent, as if it were behind the horizon, and follow nothing into it:
+ *		the argument of discard.c.
+ *	  - Held ones walk with the row's page locked (visibility.c).  A chain that does not lead
+ *		into the extent never does so again: what is put on a page leads to
+ *		new records, or to where a record of the chain leads.
+ *
+ * Bounds
+ *	  The walk below F goes along links (link.c) where they pass over nothing
+ *	  that is needed.  A chain is squeezed if that drops SQUEEZE_MIN_DROP
+ *	  versions, so each update pays for a small part of it.  If too many have to
+ *	  be kept, because all_see is far behind, links are put as usual, and a later
+ *	  update tries again.  If that is so only below some that can be dropped (a
+ *	  session with a cursor goes on to other statements: all between its two
+ *	  snapshots may be needed), the new chain ends where those begin, and goes on
+ *	  into the old one there: those are kept once, and nothing is added to them.
+ *
+ * Lock order: the row's page is locked exclusively; undo pages, and
+ * ProcArrayLock (holders.c), are locked one at a time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "page/compare.h"
+#include "page/delta.h"
+#include "undo/holders.h"
+#include "undo/space.h"
+#include "undo/undo.h"
+#include "utils/memutils.h"
+#include "wal/wal.h"
+
+/* a shorter chain needs neither this nor links */
+#define SQUEEZE_MIN_CHAIN	40
+/* worth the records of what is kept */
+#define SQUEEZE_MIN_DROP	40
+#define SQUEEZE_MAX_KEEP	60
+/* so many kept one after the other, below some that were dropped, stay where they are */
+#define SQUEEZE_MAX_RUN		20
+/* steps, those along links included */
+#define SQUEEZE_MAX_STEPS	600
+
+typedef union RowImage
+{
+	char		data[BLCKSZ];
+	InplaceTupleHeaderData hdr;
+	double		align_double;
+	int64		align_int64;
+} RowImage;
+
+typedef struct SqueezeWalk
+{
+	Relation	rel;
+	BlockNumber block;
+	OffsetNumber off;
+	UndoWalkGuard guard;
+	UndoBounds	bounds;
+	TransactionId first_seen;	/* F, or invalid if we are not there yet */
+	bool		first_old;		/* all before F had ended */
+	bool		done[UNDO_MAX_HOLDERS]; /* sees something newer */
+
+	/* the version that we are at, and who replaced it */
+	InplaceTupleHeaderData hdr;
+	InplaceTupleHeader image;	/* its header does not count */
+	Size		len;
+	UndoReplaced replaced;
+	int			cur;			/* space[] in use, or -1 */
+	RowImage	space[2];
+
+	/* the last that was kept, and the command that made it */
+	InplaceTupleHeaderData kept_hdr;
+	RowImage	kept;
+	Size		kept_len;
+	CommandId	kept_cid;
+
+	UndoRecord	rec;
+	RowDiff		diff;
+	char		payload[sizeof(UndoReplaced) + BLCKSZ * 2];
+	char		undo[UNDO_MAX_RECORD];
+	Size		undo_len;
+	Size		starts[SQUEEZE_MAX_KEEP];
+	int			nkept;
+	bool		dropped;		/* since the last that was kept */
+	int			ndropped;		/* about */
+
+	/* the same when the last was kept before which some were dropped */
+	Size		gap_undo_len;
+	int			gap_nkept;
+	int			gap_ndropped;
+	bool		tail;			/* the chain goes on as before from there */
+} SqueezeWalk;
+
+/*
+ * The record that leads on from a version with this header, links included;
+ * false if it is not there, which should not be.
+ */
+static bool
+fetch(SqueezeWalk *w, const InplaceTupleHeaderData *hdr)
+{
+	if (!UndoFetchRecord(w->rel, HdrUndoPtr(hdr), w->block, w->off, hdr, true,
+						 &w->rec))
+		return false;
+	UndoWalkCheck(&w->guard, w->rel, HdrUndoPtr(hdr), w->block, w->off);
+	return true;
+}
+
+/*
+ * Is the chain below base so short that nothing need be done?
+ */
+static bool
+chain_is_short(SqueezeWalk *w, const InplaceTupleHeaderData *base)
+{
+	InplaceTupleHeaderData hdr = *base;
+	int			steps = 0;
+
+	memset(&w->guard, 0, sizeof(w->guard));
+	while (HdrHasUndo(&hdr) && !(hdr.t_infomask & IP_FROZEN))
+	{
+		if (!fetch(w, &hdr))
+			return true;
+		if (w->rec.hdr.ur_type != UNDO_LINK && ++steps > SQUEEZE_MIN_CHAIN)
+			return false;
+		hdr = w->rec.old;
+	}
+	return true;
+}
+
+/* does every snapshot see the version we are at, or a newer one? */
+static bool
+nothing_older_needed(const SqueezeWalk *w)
+{
+	if (!TransactionIdIsValid(w->first_seen))
+		return false;
+	for (int i = 0; i < w->bounds.nheld; i++)
+		if (!w->done[i])
+			return false;
+	return true;
+}
+
+/*
+ * May a serializable transaction need a version that it does not see, to come
+ * to the row?
+ */
+static bool
+leads_to_conflicts(const SqueezeWalk *w)
+{
+	return (w->hdr.t_infomask & IP_STALE) != 0 ||
+		MayHaveSummarizedAttrs(w->rel);
+}
+
+/*
+ * Does anybody who sees neither P nor F possibly need this version?  To be
+ * called once for each, from the newest on.
+ */
+static bool
+may_be_needed(SqueezeWalk *w)
+{
+	TransactionId xid = w->hdr.t_xid;
+	bool		needed = (w->hdr.t_infomask & IP_KEYS_UPDATED) != 0;
+	bool		frozen = (w->hdr.t_infomask & IP_FROZEN) != 0;
+	bool		conflicts = leads_to_conflicts(w) || !HdrHasUndo(&w->hdr);
+
+	if (!TransactionIdIsValid(w->first_seen))
+	{
+		w->first_old = frozen || TransactionIdPrecedes(xid, w->bounds.all_see);
+		if (w->first_old)
+			w->first_seen = xid;
+		if (frozen || UndoSeenByAll(&w->bounds.seen, xid))
+		{
+			w->first_seen = xid;
+			for (int i = 0; i < w->bounds.nheld; i++)
+				w->done[i] = true;
+		}
+		else if (UndoSeenByAll(&w->bounds.others_see, xid))
+			w->first_seen = xid;
+		needed = true;
+	}
+	else if (!nothing_older_needed(w) && UndoSeenByAll(&w->bounds.seen, xid))
+	{
+		/* so do those that are held */
+		for (int i = 0; i < w->bounds.nheld; i++)
+			w->done[i] = true;
+		needed = true;
+	}
+	for (int i = 0; i < w->bounds.nheld; i++)
+	{
+		UndoHeldSnapshot *held = &w->bounds.held[i];
+
+		if (w->done[i] ||
+			(!frozen && !TransactionIdPrecedes(xid, held->xmax) &&
+			 !(held->serializable && conflicts)))
+			continue;
+		needed = true;
+		if (frozen || TransactionIdPrecedes(xid, held->xmin))
+			w->done[i] = true;
+	}
+	return needed;
+}
+
+/*
+ * May the versions that the link passes over be dropped, from below F on?  A
+ * snapshot that does not see who replaced the version that the link leads to
+ * sees none of them (link.c).  (The oldest version is never among them.)
+ */
+static bool
+link_passes_nothing(const SqueezeWalk *w, const UndoLink *link)
+{
+	if (!TransactionIdIsValid(w->first_seen) ||
+		(link->ul_level & UNDO_LINK_KEYS))
+		return false;
+	for (int i = 0; i < w->bounds.nheld; i++)
+	{
+		const UndoHeldSnapshot *held = &w->bounds.held[i];
+
+		if (!w->done[i] &&
+			(TransactionIdPrecedes(link->ul_newer_xid, held->xmax) ||
+			 (held->serializable && leads_to_conflicts(w))))
+			return false;
+	}
+	return true;
+}
+
+static bool
+go_to(SqueezeWalk *w, const InplaceTupleHeaderData *hdr, const char *delta,
+	  Size delta_len, TransactionId replaced_xid, CommandId replaced_cid)
+{
+	int			next = w->cur == 0 ? 1 : 0;
+	uint16		stale;
+	int			len;
+
+	len = delta_apply(delta, delta_len,
+					  (char *) w->image + SizeOfInplaceTupleHeader,
+					  w->len - SizeOfInplaceTupleHeader,
+					  w->space[next].data + SizeOfInplaceTupleHeader,
+					  InplaceMaxTupleSize - SizeOfInplaceTupleHeader);
+	if (len < 0)
+		return false;
+	/* entries left behind by versions in between, as UndoParse has it */
+	stale = w->hdr.t_infomask & IP_STALE;
+	w->hdr = *hdr;
+	w->hdr.t_infomask |= stale;
+	w->cur = next;
+	w->image = &w->space[next].hdr;
+	*w->image = w->hdr;
+	w->len = SizeOfInplaceTupleHeader + len;
+	w->replaced.xid = replaced_xid;
+	w->replaced.cid = replaced_cid;
+	return true;
+}
+
+/*
+ * Go to the next version that has to be looked at; false if there is a reason
+ * to leave the chain alone.
+ */
+static bool
+step_back(SqueezeWalk *w)
+{
+	InplaceTupleHeaderData hdr = w->hdr;
+	UndoLink	link;
+	const char *delta = NULL;
+	Size		len = 0;
+	bool		follow = false;
+
+	for (;;)
+	{
+		if (!fetch(w, &hdr))
+			return false;
+		if (w->rec.hdr.ur_type != UNDO_LINK)
+			break;
+		delta = UndoGetLink(&w->rec, &link, &len);
+		if (link_passes_nothing(w, &link))
+		{
+			follow = true;
+			break;
+		}
+		hdr = w->rec.old;
+	}
+
+	if (follow)
+	{
+		/* the command that made a version that is kept is in its own record */
+		if (!w->dropped)
+		{
+			UndoRecord *rec = palloc(sizeof(UndoRecord));
+			bool		found;
+
+			found = UndoFetch(w->rel, HdrUndoPtr(&hdr), w->block, w->off, &hdr,
+							  true, rec);
+			w->kept_cid = found ? rec->hdr.ur_cid : FirstCommandId;
+			pfree(rec);
+			if (!found)
+				return false;
+		}
+		w->dropped = true;
+		w->ndropped += SQUEEZE_MIN_DROP;
+		return go_to(w, &link.ul_hdr, delta, len, link.ul_newer_xid,
+					 link.ul_newer_cid);
+	}
+
+	/* only the newest version has a lock, or can be a deletion */
+	if (w->rec.hdr.ur_type != UNDO_UPDATE)
+		return false;
+	if (!w->dropped)
+		w->kept_cid = w->rec.hdr.ur_cid;
+	return go_to(w, &w->rec.old, w->rec.payload, w->rec.payload_len,
+				 w->rec.replaced.xid, w->rec.replaced.cid);
+}
+
+/*
+ * Build the record from the version kept last to the one we are at; false if
+ * there is no room for it.
+ */
+static bool
+keep(SqueezeWalk *w)
+{
+	bool		prefix = w->replaced.xid != w->kept_hdr.t_xid ||
+		w->replaced.cid != w->kept_cid;
+	Size		prefix_len = prefix ? sizeof(UndoReplaced) : 0;
+	Size		payload_len;
+	bool		gap = w->dropped;
+	char	   *dst = w->undo + w->undo_len;
+
+	if (w->nkept == SQUEEZE_MAX_KEEP ||
+		!inplace_diff_rows(RelationGetDescr(w->rel), w->image, w->len,
+						   &w->kept.hdr, w->kept_len, &w->diff))
+		return false;
+	payload_len = prefix_len + delta_size(&w->diff.edits, true);
+	if (w->undo_len + SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+		payload_len > UNDO_MAX_RECORD)
+		return false;
+	memcpy(w->payload, &w->replaced, prefix_len);
+	(void) delta_encode(&w->diff.edits, true,
+						(char *) w->image + SizeOfInplaceTupleHeader,
+						w->kept.data + SizeOfInplaceTupleHeader,
+						w->payload + prefix_len);
+
+	w->starts[w->nkept++] = w->undo_len;
+	w->undo_len += UndoBuild(dst, UNDO_UPDATE, w->kept_hdr.t_xid, w->kept_cid,
+							 LocatorSpc(RelLocator(w->rel)),
+							 LocatorRel(RelLocator(w->rel)),
+							 w->block, w->off, &w->hdr, &w->kept_hdr, false,
+							 w->payload, payload_len);
+	if (prefix)
+		((UndoRecordHeader *) dst)->ur_flags |= UR_SQUEEZED;
+
+	w->kept_hdr = w->hdr;
+	memcpy(w->kept.data, w->image, w->len);
+	w->kept.hdr = w->hdr;
+	w->kept_len = w->len;
+	w->dropped = false;
+	if (gap)
+	{
+		w->gap_undo_len = w->undo_len;
+		w->gap_nkept = w->nkept;
+		w->gap_ndropped = w->ndropped;
+	}
+	return true;
+}
+
+/*
+ * Leave the chain as it is from the version on below which all are needed, or too
+ * many.  False if not enough was dropped above.
+ */
+static bool
+end_at_gap(SqueezeWalk *w)
+{
+	if (w->gap_ndropped < SQUEEZE_MIN_DROP)
+		return false;
+	w->undo_len = w->gap_undo_len;
+	w->nkept = w->gap_nkept;
+	w->ndropped = w->gap_ndropped;
+	w->tail = true;
+	return true;
+}
+
+/*
+ * From P back to the oldest version that is needed; false if there is a
+ * reason to leave the chain alone.
+ */
+static bool
+build_chain(SqueezeWalk *w)
+{
+	(void) may_be_needed(w);
+	for (int steps = 0; steps < SQUEEZE_MAX_STEPS; steps++)
+	{
+		if (nothing_older_needed(w) || !HdrHasUndo(&w->hdr))
+			return true;
+		if (!step_back(w))
+			return false;
+		if (!may_be_needed(w))
+		{
+			w->dropped = true;
+			w->ndropped++;
+		}
+		else if ((w->nkept - w->gap_nkept >= SQUEEZE_MAX_RUN && end_at_gap(w)) ||
+				 !keep(w))
+			break;
+	}
+	return w->tail || end_at_gap(w);
+}
+
+/*
+ * The rest of the chain is dropped, too: of more than SQUEEZE_MIN_CHAIN
+ * versions what is left.
+ */
+static bool
+is_worth_it(const SqueezeWalk *w)
+{
+	return w->ndropped >= SQUEEZE_MIN_DROP ||
+		(HdrHasUndo(&w->hdr) && w->nkept <= SQUEEZE_MIN_CHAIN / 2);
+}
+
+/* nobody needs anything older than the version with this header */
+static void
+make_last(InplaceTupleHeader hdr)
+{
+	if (!HdrHasUndo(hdr))
+		return;
+	hdr->t_infomask |= IP_FRESH;
+	hdr->t_natts &= ~IP_UNCHANGED;
+	HdrSetFreshCid(hdr, 0);
+}
+
+/*
+ * The old header in the i-th record that was built.
+ */
+static void
+get_old_header(SqueezeWalk *w, int i, InplaceTupleHeader hdr)
+{
+	memcpy(hdr, w->undo + w->starts[i] + SizeOfUndoRecordHeader,
+		   SizeOfInplaceTupleHeader);
+}
+
+static void
+set_old_header(SqueezeWalk *w, int i, const InplaceTupleHeaderData *hdr)
+{
+	memcpy(w->undo + w->starts[i] + SizeOfUndoRecordHeader, hdr,
+		   SizeOfInplaceTupleHeader);
+}
+
+/*
+ * Write the records; base leads to the first of them, each to the next, and
+ * the last to nothing, or to where its version has always led.
+ */
+static void
+write_chain(SqueezeWalk *w, InplaceTupleHeader base)
+{
+	InplaceTupleHeaderData hdr;
+	UndoInsert	ui;
+
+	UndoTellStandbys(w->rel, w->first_seen, w->first_old);
+	if (w->nkept == 0)
+	{
+		make_last(base);
+		return;
+	}
+
+	UndoPrepare(w->rel, w->undo_len, base->t_xid, &ui);
+	for (int i = 0; i < w->nkept; i++)
+	{
+		get_old_header(w, i, &hdr);
+		if (i + 1 < w->nkept)
+			HdrSetUndoPtr(&hdr, ui.ptr + w->starts[i + 1]);
+		else if (!w->tail)
+			make_last(&hdr);
+		set_old_header(w, i, &hdr);
+	}
+	HdrSetUndoPtr(base, ui.ptr);
+
+	START_CRIT_SECTION();
+	UndoAppend(&ui, w->undo, w->undo_len);
+	inplace_log_undo_alone(&ui, w->undo, w->undo_len);
+	END_CRIT_SECTION();
+	UndoRelease(&ui);
+}
+
+bool
+UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
+			InplaceTupleHeader tup, Size len, InplaceTupleHeader base)
+{
+	static SqueezeWalk *w = NULL;	/* large, and never in use twice */
+
+	if (UndoKindOf(rel) == UNDO_TEMP || !HdrHasUndo(base))
+		return false;
+	if (w == NULL)
+		w = MemoryContextAlloc(TopMemoryContext, sizeof(SqueezeWalk));
+	w->rel = rel;
+	w->block = block;
+	w->off = off;
+	if (chain_is_short(w, base))
+		return true;
+
+	/* for the next ones: nobody who is running now sees all of it */
+	UndoSeenNote();
+	UndoHoldersRead(&w->bounds);
+	memset(&w->guard, 0, sizeof(w->guard));
+	memset(w->done, 0, sizeof(w->done));
+	w->first_seen = InvalidTransactionId;
+	w->first_old = false;
+	w->hdr = *base;
+	w->image = tup;
+	w->len = len;
+	w->cur = -1;
+	w->kept_hdr = *base;
+	memcpy(w->kept.data, tup, len);
+	w->kept.hdr = *base;
+	w->kept_len = len;
+	w->kept_cid = FirstCommandId;
+	w->undo_len = 0;
+	w->nkept = 0;
+	w->dropped = false;
+	w->ndropped = 0;
+	w->gap_undo_len = 0;
+	w->gap_nkept = 0;
+	w->gap_ndropped = 0;
+	w->tail = false;
+
+	if (!build_chain(w) || !is_worth_it(w))
+		return false;
+	write_chain(w, base);
+	return true;
+}

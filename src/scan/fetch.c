@@ -1,0 +1,848 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetch.c
+ *	  Single rows: through an index, by TID, and the question whether a row
+ *	  version is the one that a snapshot sees.
+ *
+ * Each fetch locks the page (share), finds the version and copies it into
+ * the slot before it lets go of the lock.
+ *
+ * TIDs.  Indexes give clean ones.  The executor's may carry a version tag (see
+ * tuple.h), which counts only for a fetch with SnapshotAny: that one asks for
+ * a version, all others for what their snapshot sees of the row.
+ * Slots get clean TIDs, for expressions of the query may read them (the row
+ * marks of a recheck), but for the slot of an old row from which trigger.c
+ * takes the TID of an event.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "index/index.h"
+#include "modify/table.h"
+#include "nodes/execnodes.h"
+#include "page/delta.h"
+#include "pgstat.h"
+#include "row/dirty.h"
+#include "row/found_row.h"
+#include "row/rowcheck.h"
+#include "scan/scan.h"
+#include "storage/predicate.h"
+#include "undo/undo.h"
+#include "utils/memutils.h"
+
+/* ------------------------------------------------------------------------
+ * Shared by the readers
+ * ------------------------------------------------------------------------
+ */
+
+RowVersion *
+inplace_scratch_version(void)
+{
+	static RowVersion *version = NULL;
+
+	if (unlikely(version == NULL))
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		version = RowVersionAlloc();
+		MemoryContextSwitchTo(old);
+	}
+	return version;
+}
+
+/*
+ * t_xid has no hint yet.  A row that we inserted tells its command itself.
+ * If the xid is in the snapshot, then no need to look for its state: the
+ * version is not visible, an older one may be.
+ */
+int
+inplace_settle_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
+					   Snapshot snapshot)
+{
+	if (HdrHasCid(tup) && TransactionIdIsCurrentTransactionId(tup->t_xid))
+		return HdrFreshCid(tup) < snapshot->curcid ? 1 : 0;
+
+	if (HdrIsSpeculative(tup) ||
+		XidInMVCCSnapshot(tup->t_xid, snapshot))
+		return -1;
+
+	switch (inplace_xid_status(rel, tup, buffer))
+	{
+		case XID_COMMITTED:
+			return (tup->t_infomask & IP_DELETED) ? 0 : 1;
+		case XID_ABORTED:
+			return (tup->t_infomask & IP_FRESH) ? 0 : -1;
+		case XID_CURRENT:
+		case XID_IN_PROGRESS:
+			break;
+	}
+	return -1;
+}
+
+/*
+ * Is there a row whose newest version is aborted, from this one on?
+ */
+static bool
+next_aborted(Relation rel, Buffer buffer, OffsetNumber *off)
+{
+	Page		page = RowPage(rel, buffer);
+	OffsetNumber maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+
+	for (; *off <= maxoff; (*off)++)
+	{
+		bool		all_visible;
+
+		if (ItemIdIsNormal(PageGetItemId(page, *off)) &&
+			inplace_row_state(rel, PageGetTupleAt(page, *off), buffer,
+							  InvalidTransactionId, NULL,
+							  &all_visible) == ROW_ABORTED_CHANGE)
+			return true;
+	}
+	return false;
+}
+
+void
+inplace_restore_page(Relation rel, Buffer buffer, bool must)
+{
+	OffsetNumber off = FirstOffsetNumber;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	while (next_aborted(rel, buffer, &off))
+	{
+		if (must && InplaceRestoreNeedsUndo(rel, buffer, off))
+		{
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			UndoReserveRestore(rel);
+			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+			continue;
+		}
+		if (!InplaceRestoreRow(rel, buffer, off, must) && must)
+			elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
+				 BufferGetBlockNumber(buffer), off,
+				 RelationGetRelationName(rel));
+		off++;
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+}
+
+void
+inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,
+				   OffsetNumber off, InplaceTupleHeader tup, Size len)
+{
+	walk->rel = rel;
+	walk->blk = blk;
+	walk->off = off;
+	memset(&walk->guard, 0, sizeof(walk->guard));
+	walk->cur = 0;
+	walk->tuple = (InplaceTupleHeader) walk->space[0].data;
+	walk->len = len;
+	memcpy(walk->tuple, tup, len);
+	walk->tuple->t_infomask &= ~IP_PADDED;
+}
+
+/*
+ * The version before, but neither from one whose xid precedes horizon, nor to one that
+ * somebody replaced whose xid precedes needed_from.
+ */
+static bool
+walk_back(ChainWalk *walk, TransactionId horizon, TransactionId needed_from)
+{
+	InplaceTupleHeader tup = walk->tuple;
+	UndoRecord *rec = &walk->rec;
+
+	for (;;)
+	{
+		InplaceTupleHeader old;
+		UndoPtr		ptr;
+		int			len;
+
+		/* a lock may stand between two versions; it has the newer's xid */
+		if (!HdrHasUndo(tup) || (tup->t_infomask & IP_FROZEN) ||
+			TransactionIdPrecedes(tup->t_xid, horizon))
+			return false;
+
+		ptr = HdrUndoPtr(tup);
+		if (!UndoPtrIsValid(ptr) ||
+			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
+			return false;
+		UndoWalkCheck(&walk->guard, walk->rel, ptr, walk->blk, walk->off);
+		if (rec->hdr.ur_type == UNDO_UPDATE &&
+			TransactionIdPrecedes(rec->replaced.xid, needed_from))
+			return false;
+
+		walk->change = (UndoRecordType) rec->hdr.ur_type;
+		if (walk->change != UNDO_UPDATE)
+		{
+			/* the row itself was left as it is */
+			*tup = rec->old;
+			tup->t_infomask &= ~IP_PADDED;
+			if (walk->change == UNDO_LOCK)
+				continue;
+			return true;
+		}
+
+		old = (InplaceTupleHeader) walk->space[1 - walk->cur].data;
+		*old = rec->old;
+		old->t_infomask &= ~IP_PADDED;
+		len = delta_apply(rec->payload, rec->payload_len,
+						  (char *) tup + SizeOfInplaceTupleHeader,
+						  walk->len - SizeOfInplaceTupleHeader,
+						  (char *) old + SizeOfInplaceTupleHeader,
+						  BLCKSZ - SizeOfInplaceTupleHeader);
+		if (len < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("undo record does not fit row (%u,%u) of relation \"%s\"",
+							walk->blk, walk->off,
+							RelationGetRelationName(walk->rel))));
+		walk->cur = 1 - walk->cur;
+		walk->tuple = old;
+		walk->len = SizeOfInplaceTupleHeader + len;
+		return true;
+	}
+}
+
+bool
+inplace_walk_back(ChainWalk *walk, TransactionId horizon)
+{
+	return walk_back(walk, horizon, InvalidTransactionId);
+}
+
+/*
+ * Where versions have been squeezed, the one before may be that of a snapshot that is
+ * gone, though this one is needed: then its values in the TOAST table may be, too.
+ */
+bool
+inplace_walk_back_needed(ChainWalk *walk, TransactionId horizon)
+{
+	return walk_back(walk, horizon, horizon);
+}
+
+/*
+ * The line pointer of a row on a page, or NULL if there is no row there (any
+ * more, or yet: the page may be new).
+ */
+static inline ItemId
+normal_item(Relation rel, Page page, BlockNumber blk, OffsetNumber off)
+{
+	PageHeader	phdr = (PageHeader) page;
+	ItemId		lp;
+
+	if (PageIsNew(page) || off < FirstOffsetNumber ||
+		off > PageGetMaxOffsetNumber(page))
+		return NULL;
+	lp = PageGetItemId(page, off);
+
+	/* for a single row do not look at the others, unless this is bad */
+	if (unlikely(phdr->pd_lower > phdr->pd_upper ||
+				 phdr->pd_special != BLCKSZ ||
+				 (ItemIdIsNormal(lp) &&
+				  (ItemIdGetOffset(lp) < phdr->pd_upper ||
+				   ItemIdGetOffset(lp) + ItemIdGetLength(lp) > BLCKSZ ||
+				   ItemIdGetLength(lp) < SizeOfInplaceTupleHeader))))
+		inplace_check_page(rel, page, blk);
+
+	return ItemIdIsNormal(lp) ? lp : NULL;
+}
+
+static inline void
+lock_predicate(Relation rel, BlockNumber blk, OffsetNumber off, VersionTag tag,
+			   Snapshot snapshot, TransactionId xmin)
+{
+	ItemPointerData tid;
+
+	TidSetVersion(&tid, blk, off, tag);
+	PredicateLockTID(rel, &tid, snapshot, xmin);
+}
+
+/*
+ * Fetch what the snapshot sees of a row on a share-locked page and store a copy
+ * in the slot, with a clean TID.
+ */
+static inline bool
+fetch_visible(Relation rel, Buffer buffer, Page page, BlockNumber blk,
+			  OffsetNumber off, ItemId lp, Snapshot snapshot,
+			  TupleTableSlot *slot)
+{
+	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	ItemPointerData tid;
+	RowVersion *version;
+
+	TidSet(&tid, blk, off);
+
+	if (SnapshotIsPlainMVCC(snapshot))
+	{
+		int			r = RowVisible(rel, tup, buffer, snapshot);
+
+		if (likely(r == 1))
+		{
+			RowVersionInfo vi;
+
+			lock_predicate(rel, blk, off, tup->t_tag, snapshot, tup->t_xid);
+			RowFillInfo(tup, &vi);
+			inplace_store_tuple(slot, RelationGetRelid(rel), &tid, tup,
+								RowLength(tup, lp), &vi, true);
+			return true;
+		}
+		if (r == 0 && !CheckForSerializableConflictOutNeeded(rel, snapshot))
+			return false;
+	}
+
+	version = inplace_scratch_version();
+	if (!inplace_fetch_version(rel, buffer, true, page, blk, off, snapshot,
+							   version))
+		return false;
+
+	lock_predicate(rel, blk, off, version->info.tag, snapshot,
+				   version->info.xmin);
+	inplace_store_tuple(slot, RelationGetRelid(rel), &tid, version->tuple,
+						version->len, &version->info, true);
+	return true;
+}
+
+bool
+inplace_fetch_visible(Relation rel, Buffer buffer, BlockNumber blk,
+					  OffsetNumber off, Snapshot snapshot,
+					  TupleTableSlot *slot)
+{
+	Page		page = RowPage(rel, buffer);
+	ItemId		lp = normal_item(rel, page, blk, off);
+
+	return lp != NULL &&
+		fetch_visible(rel, buffer, page, blk, off, lp, snapshot, slot);
+}
+
+/* ------------------------------------------------------------------------
+ * Index fetch
+ * ------------------------------------------------------------------------
+ */
+
+static IndexFetchTableData *
+inplace_index_fetch_begin(Relation rel)
+{
+	InplaceIndexFetchData *fetch = palloc0(sizeof(InplaceIndexFetchData));
+
+	InplaceRequirePreload();
+	fetch->base.rel = rel;
+	ScanPinInit(&fetch->pin);
+	fetch->cxt = CurrentMemoryContext;
+	return &fetch->base;
+}
+
+static void
+inplace_index_fetch_reset(IndexFetchTableData *data)
+{
+	InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) data;
+
+	fetch->gone_snapshot = NULL;
+	ScanPinDrop(&fetch->pin);
+}
+
+static void
+inplace_index_fetch_end(IndexFetchTableData *data)
+{
+	inplace_index_fetch_reset(data);
+	ScanPinEnd(&((InplaceIndexFetchData *) data)->pin);
+	pfree(data);
+}
+
+/*
+ * The entry's payload may not be that of the version seen: have the scan
+ * return an entry whose is.
+ */
+static void
+return_payload(InplaceIndexFetchData *fetch, TupleTableSlot *slot)
+{
+	MemoryContext old = MemoryContextSwitchTo(fetch->cxt);
+
+	if (fetch->formed)
+		pfree(fetch->formed);
+	fetch->formed = NULL;
+	fetch->formed = inplace_entry_with_payload(fetch->index, fetch->itup, slot);
+	fetch->scan->xs_itup = fetch->formed;
+	MemoryContextSwitchTo(old);
+}
+
+/* rows that this process has put on pages */
+uint64		inplace_rows_put = 0;
+
+/*
+ * Runs of rows that the snapshot sees nothing of
+ *
+ * What is deleted at the head of a queue stays there while some snapshot may need
+ * it, and everybody who looks for the head passes over it.  A scan that meets
+ * such a row looks at its neighbours while it has the page locked, and then
+ * need not lock the page for each.
+ *
+ * This stays true for the snapshot although others may change the page: a
+ * deletion that it sees is committed, and what they change, or put in the place
+ * of another row, they do later than the snapshot was taken.  We ourselves may
+ * do so in a command that is older than the snapshot and still runs, if this
+ * is the scan of a cursor in a function that it calls: so nothing is known any
+ * more when we have put a row on any page.  In SERIALIZABLE each row has to be
+ * asked about all the same.
+ *
+ * Rows that are dead to everybody do not belong to a run: that they are is for the
+ * index to know, and only as long as the page is locked is it true of
+ * the row that the entry is of, for the entry may be newer than what we remember.
+ */
+static inline bool
+row_is_gone(Relation rel, Buffer buffer, Page page, int off,
+			Snapshot snapshot, GlobalVisState *vistest)
+{
+	ItemId		lp = PageGetItemId(page, off);
+	InplaceTupleHeader tup;
+
+	if (!ItemIdIsNormal(lp) ||
+		ItemIdGetLength(lp) < SizeOfInplaceTupleHeader ||
+		ItemIdGetOffset(lp) + ItemIdGetLength(lp) > BLCKSZ)
+		return false;
+	tup = (InplaceTupleHeader) PageGetItem(page, lp);
+	if (RowVisible(rel, tup, buffer, snapshot) != 0)
+		return false;
+	if (tup->t_infomask & (IP_ABORTED | IP_FROZEN))
+		return false;			/* an insert, a deletion: dead */
+	if (!TransactionIdIsNormal(tup->t_xid))
+		return false;			/* damaged */
+	return (tup->t_infomask & IP_DELETED) == 0 ||
+		!GlobalVisTestIsRemovableXid(vistest, tup->t_xid);
+}
+
+/*
+ * The row at off, on the share-locked pinned page, was found to be invisible, and
+ * not dead.
+ */
+static void
+note_gone_rows(InplaceIndexFetchData *fetch, Page page, OffsetNumber off,
+			   Snapshot snapshot)
+{
+	Relation	rel = fetch->base.rel;
+	GlobalVisState *vistest = GlobalVisTestFor(rel);
+	int			first = off;
+	int			last = off;
+	int			maxoff = PageGetMaxOffsetNumber(page);
+
+	if (!SnapshotIsPlainMVCC(snapshot) ||
+		CheckForSerializableConflictOutNeeded(rel, snapshot) ||
+		!row_is_gone(rel, fetch->pin.buffer, page, off, snapshot, vistest))
+		return;
+	while (first > FirstOffsetNumber &&
+		   row_is_gone(rel, fetch->pin.buffer, page, first - 1, snapshot, vistest))
+		first--;
+	while (last < maxoff &&
+		   row_is_gone(rel, fetch->pin.buffer, page, last + 1, snapshot, vistest))
+		last++;
+	fetch->gone_snapshot = snapshot;
+	fetch->gone_curcid = snapshot->curcid;
+	fetch->gone_rows_put = inplace_rows_put;
+	fetch->gone_first = first;
+	fetch->gone_last = last;
+}
+
+/* is the row on the pinned page known to be one of them? */
+static inline bool
+known_to_be_gone(const InplaceIndexFetchData *fetch, OffsetNumber off,
+				 Snapshot snapshot)
+{
+	return fetch->gone_snapshot != NULL &&
+		fetch->gone_snapshot == snapshot &&
+		fetch->gone_curcid == snapshot->curcid &&
+		fetch->gone_rows_put == inplace_rows_put &&
+		off >= fetch->gone_first && off <= fetch->gone_last;
+}
+
+static bool
+inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
+						  Snapshot snapshot, TupleTableSlot *slot,
+						  bool *call_again, bool *all_dead)
+{
+	InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) data;
+	Relation	rel = data->rel;
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = TidOffset(tid);
+	Buffer		buffer = fetch->pin.buffer;
+	bool		found = false;
+	bool		dead = false;
+	bool		recheck = false;
+	struct DirtyVersion *versions = NULL;
+	Page		page;
+	ItemId		lp;
+
+	/* one TID is one row, of which a snapshot sees one version at most */
+	*call_again = false;
+
+	/*
+	 * A deferred unique check comes with the TID of its trigger event, and
+	 * goes on to use it with the index, which knows clean ones only.
+	 */
+	TidClean(tid, tid);
+
+	/* (no other relation's page is ever pinned there) */
+	if (!BufferIsValid(buffer) || BufferGetBlockNumber(buffer) != blk)
+	{
+		fetch->gone_snapshot = NULL;
+		ScanPinDrop(&fetch->pin);
+		buffer = inplace_pin_row_page(rel, blk, off);
+		ScanPinTake(&fetch->pin, rel, blk, buffer);
+		inplace_page_prune_opt(rel, buffer);
+	}
+	else if (known_to_be_gone(fetch, off, snapshot))
+	{
+		if (all_dead)
+			*all_dead = false;
+		return false;
+	}
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(rel, buffer);
+	lp = normal_item(rel, page, blk, off);
+	if (lp == NULL)
+		/* of a page that is lost the entries are kept: inplace.check tells */
+		dead = !PageIsNew(page);
+	else
+	{
+		InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		bool		stale = (tup->t_infomask & IP_STALE) != 0;
+
+		found = fetch_visible(rel, buffer, page, blk, off, lp, snapshot,
+							  slot);
+		if (found && stale)
+		{
+			if (fetch->only_scan != NULL)
+			{
+				fetch->index = fetch->only_scan->indexRelation;
+				fetch->itup = fetch->only_scan->xs_itup;
+			}
+			if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
+				found = inplace_dirty_compare(rel, fetch, blk, off, tup,
+											  RowLength(tup, lp), snapshot,
+											  &versions) != KEY_IS_OTHER;
+			else
+				recheck = fetch->itup != NULL &&
+					snapshot->snapshot_type != SNAPSHOT_ANY;
+		}
+		else if (!found && all_dead)
+		{
+			bool		all_visible;
+			RowState	state;
+
+			state = inplace_row_state(rel, (InplaceTupleHeader) PageGetItem(page, lp),
+									  buffer, InvalidTransactionId,
+									  GlobalVisTestFor(rel), &all_visible);
+			dead = (state == ROW_DEAD || state == ROW_ABORTED_INSERT);
+			if (!dead)
+				note_gone_rows(fetch, page, off, snapshot);
+		}
+	}
+
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+
+	if (unlikely(versions != NULL))
+		found = inplace_dirty_settle(rel, fetch, blk, off, snapshot, versions);
+
+	/* is the entry that led here the one of this version? */
+	if (recheck &&
+		!inplace_entry_matches_slot(fetch->index, fetch->itup, slot))
+	{
+		ExecClearTuple(slot);
+		found = false;
+	}
+	if (found && recheck && fetch->scan != NULL)
+		return_payload(fetch, slot);
+	if (found && snapshot->snapshot_type == SNAPSHOT_DIRTY)
+	{
+		inplace_refuse_heap_writer(rel);
+		inplace_note_found_row(rel, slot);
+	}
+	if (all_dead)
+		*all_dead = dead;
+	return found;
+}
+
+/* ------------------------------------------------------------------------
+ * By TID
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The version that SnapshotAny is meant to fetch; see trap 1 of the design.
+ *
+ * A tagged TID names its version, one of our own transaction's.  A clean one either comes from a scan under
+ * the active snapshot (a row mark, the old row of MERGE or UPDATE, WHERE CURRENT
+ * OF) and means what that snapshot sees, or it is that of a row just
+ * inserted in a trigger event and means the row's first version.  Outside of
+ * the executor only trigger events ask.  Whatever is asked for, the row must
+ * not be said to be gone while it is there.
+ */
+static bool
+fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
+			OffsetNumber off, const ItemPointerData *tid,
+			RowVersion *version, TupleTableSlot *slot)
+{
+	bool		clean = !TidHasTag(tid);
+	VersionTag	tag = clean ? FirstVersionTag : TidTag(tid);
+	bool		exact_first = !clean || inplace_executor_depth == 0;
+	int			i;
+
+	/*
+	 * INSERT ... ON CONFLICT DO NOTHING under REPEATABLE READ wants to know
+	 * whether its snapshot sees the row in the way, which is the newest.  The
+	 * slot tells that it is that who asks: other commands, and triggers, may
+	 * be in the same statement.
+	 */
+	if (clean && IsolationUsesXactSnapshot() &&
+		inplace_result_slot(slot) == RESULT_SLOT_RETURNING &&
+		inplace_fetch_version(rel, buffer, true, page, blk, off, SnapshotSelf,
+							  version))
+		return true;
+
+	for (i = 0; i < 2; i++)
+	{
+		if ((i == 0) == exact_first)
+		{
+			if (inplace_fetch_ours(rel, buffer, page, blk, off, tag, version))
+				return true;
+		}
+		else if (ActiveSnapshotSet() &&
+				 inplace_fetch_version(rel, buffer, true, page, blk, off,
+									   GetActiveSnapshot(), version))
+			return true;
+	}
+	return inplace_fetch_version(rel, buffer, true, page, blk, off,
+								 SnapshotAny, version);
+}
+
+/*
+ * Is this the slot of a result relation's old row, whose TID goes into the
+ * trigger event that is about to be queued?  Without a query (the apply worker
+ * has none) it may be.
+ */
+static bool
+is_trigger_slot(Relation rel, TupleTableSlot *slot)
+{
+	if (rel->trigdesc == NULL ||
+		!(rel->trigdesc->trig_update_after_row ||
+		  rel->trigdesc->trig_delete_after_row))
+		return false;
+	return inplace_executor_estate == NULL ||
+		inplace_result_slot(slot) == RESULT_SLOT_TRIGGER_OLD;
+}
+
+/* does the TID mean this version, which our own transaction has made? */
+static bool
+is_ours(const ItemPointerData *tid, VersionTag tag, TransactionId xmin)
+{
+	return TransactionIdIsCurrentTransactionId(xmin) &&
+		SameTagInXact(tag, TidHasTag(tid) ? TidTag(tid) : FirstVersionTag);
+}
+
+static bool
+inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
+						  TupleTableSlot *slot)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = TidOffset(tid);
+	bool		found = false;
+	bool		borrowed;
+	Buffer		buffer;
+	Page		page;
+	ItemId		lp;
+
+	InplaceRequirePreload();
+
+	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(rel, buffer);
+
+	lp = normal_item(rel, page, blk, off);
+	if (lp == NULL)
+		;
+	else if (snapshot->snapshot_type != SNAPSHOT_ANY)
+	{
+		found = fetch_visible(rel, buffer, page, blk, off, lp, snapshot, slot);
+
+		/* a tagged TID is that of no version but one of our own */
+		if (found && TidHasTag(tid) && !is_ours(tid, ((InplaceTupleTableSlot *) slot)->tag,
+											   ((InplaceTupleTableSlot *) slot)->xmin))
+		{
+			ExecClearTuple(slot);
+			found = false;
+		}
+	}
+	else
+	{
+		RowVersion *version = inplace_scratch_version();
+
+		found = fetch_meant(rel, buffer, page, blk, off, tid, version, slot);
+		if (found)
+		{
+			ItemPointerData vtid;
+
+			/*
+			 * A first version's TID stays clean: a deferred unique check goes
+			 * on to the index with it.
+			 */
+			TidSet(&vtid, blk, off);
+			if (!TagIsFirst(version->info.tag) && is_trigger_slot(rel, slot))
+				TidSetTagged(&vtid, blk, off, version->info.tag);
+			inplace_store_tuple(slot, RelationGetRelid(rel), &vtid,
+								version->tuple, version->len, &version->info,
+								true);
+		}
+	}
+
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	inplace_return_row_page(buffer, borrowed);
+	return found;
+}
+
+static bool
+inplace_tuple_tid_valid(TableScanDesc scan, ItemPointer tid)
+{
+	return ItemPointerIsValid(tid) &&
+		ItemPointerGetBlockNumber(tid) < ((InplaceScanDesc) scan)->nblocks;
+}
+
+/*
+ * Is the version in the slot the one that the snapshot sees of its row?
+ */
+static bool
+inplace_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
+								 Snapshot snapshot)
+{
+	InplaceTupleTableSlot *islot = (InplaceTupleTableSlot *) slot;
+	BlockNumber blk = ItemPointerGetBlockNumber(&slot->tts_tid);
+	OffsetNumber off = TidOffset(&slot->tts_tid);
+	bool		result = false;
+	Buffer		buffer;
+	Page		page;
+
+	Assert(TTS_IS_INPLACE(slot));
+
+	buffer = inplace_read_row_page(rel, blk);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = RowPage(rel, buffer);
+
+	if (normal_item(rel, page, blk, off) != NULL)
+	{
+		RowVersion *version = inplace_scratch_version();
+
+		if (inplace_fetch_version(rel, buffer, true, page, blk, off, snapshot,
+								  version))
+		{
+			/* without it, the slot has what our transaction has just stored */
+			result = islot->has_sysattrs ?
+				SameVersion(version->info.tag, version->info.xmin,
+							islot->tag, islot->xmin) :
+				is_ours(&slot->tts_tid, version->info.tag, version->info.xmin);
+		}
+	}
+
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/*
+ * Is the row one that was not put there by this transaction?  (Unknown if the undo
+ * of its first version has been given back: then it is not.)
+ */
+static bool
+put_by_another(Relation rel, const ItemPointerData *tid, InplaceTupleHeader tup,
+			   TransactionId mover)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	while (inplace_version_before(rel, tid, &hdr, true, &guard, &rec))
+		;
+	return TagIsFirst(hdr.t_tag) && !TransactionIdEquals(hdr.t_xid, mover);
+}
+
+/*
+ * Follow a row through its moves; *tid becomes the last place at which the
+ * scan's snapshot sees a version of it.
+ */
+static void
+inplace_get_latest_tid(TableScanDesc sscan, ItemPointer tid)
+{
+	InplaceScanDesc scan = (InplaceScanDesc) sscan;
+	Relation	rel = sscan->rs_rd;
+	TransactionId mover = InvalidTransactionId;
+	ItemPointerData cur;
+
+	TidClean(&cur, tid);
+
+	for (;;)
+	{
+		/* (a user may name what is no row's TID without its tag) */
+		BlockNumber blk = ItemPointerGetBlockNumberNoCheck(&cur);
+		OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(&cur);
+		RowVersion *version = inplace_scratch_version();
+		InplaceTupleHeader tup;
+		bool		more = false;
+		Buffer		buffer;
+		Page		page;
+		ItemId		lp;
+
+		CHECK_FOR_INTERRUPTS();
+
+		/* the relation may have grown since the scan began */
+		if (blk >= scan->nblocks && blk >= RelationGetNumberOfBlocks(rel))
+			break;
+
+		buffer = inplace_read_row_page(rel, blk);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		page = RowPage(rel, buffer);
+
+		lp = normal_item(rel, page, blk, off);
+		if (lp == NULL)
+		{
+			UnlockReleaseBuffer(buffer);
+			break;
+		}
+
+		/* another row may have taken the place of the one moved there */
+		if (TransactionIdIsValid(mover) &&
+			put_by_another(rel, &cur, (InplaceTupleHeader) PageGetItem(page, lp),
+						   mover))
+		{
+			UnlockReleaseBuffer(buffer);
+			break;
+		}
+
+		if (inplace_fetch_version(rel, buffer, true, page, blk, off,
+								  sscan->rs_snapshot, version))
+			*tid = cur;
+
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		mover = tup->t_xid;
+		if ((tup->t_infomask & IP_MOVED) &&
+			!(tup->t_infomask & IP_MOVED_PARTITION) &&
+			inplace_xid_status(rel, tup, buffer) != XID_ABORTED)
+		{
+			ItemPointerData from = cur;
+
+			more = inplace_moved_to(rel, tup, &from, &cur);
+		}
+
+		UnlockReleaseBuffer(buffer);
+		if (!more)
+			break;
+	}
+}
+
+void
+inplace_init_fetch_methods(TableAmRoutine *am)
+{
+	am->index_fetch_begin = inplace_index_fetch_begin;
+	am->index_fetch_reset = inplace_index_fetch_reset;
+	am->index_fetch_end = inplace_index_fetch_end;
+	am->index_fetch_tuple = inplace_index_fetch_tuple;
+
+	am->tuple_fetch_row_version = inplace_fetch_row_version;
+	am->tuple_tid_valid = inplace_tuple_tid_valid;
+	am->tuple_get_latest_tid = inplace_get_latest_tid;
+	am->tuple_satisfies_snapshot = inplace_tuple_satisfies_snapshot;
+}
