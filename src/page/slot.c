@@ -443,26 +443,34 @@ tts_inplace_copyslot(TupleTableSlot *dst, TupleTableSlot *src)
 /*
  * A heap tuple carries the version information along, for whole-row values
  * and triggers look at it there.
+ *
+ * heap_form_tuple makes a composite datum, and from 2026 on marks it as one: both bits of
+ * xmax (HEAP_IS_DATUM).  A row that has a place is none, as in a slot of heap's:
+ * otherwise the server would take what is put here for the datum's type.
  */
 static void
 set_heap_header(TupleTableSlot *slot, HeapTuple tuple)
 {
 	InplaceTupleTableSlot *is = ISLOT(slot);
 
-	if (ItemPointerIsValid(&slot->tts_tid))
-		TidClean(&tuple->t_self, &slot->tts_tid);
-	tuple->t_data->t_ctid = tuple->t_self;
 	tuple->t_tableOid = slot->tts_tableOid;
+	if (ItemPointerIsValid(&slot->tts_tid))
+	{
+		TidClean(&tuple->t_self, &slot->tts_tid);
+		tuple->t_data->t_ctid = tuple->t_self;
+	}
+	if (ItemPointerIsValid(&slot->tts_tid) || is->has_sysattrs)
+	{
+		tuple->t_data->t_infomask &= ~HEAP_XACT_MASK;
+		if (!is->has_sysattrs || !TransactionIdIsValid(is->xmax))
+			tuple->t_data->t_infomask |= HEAP_XMAX_INVALID;
+	}
 	if (is->has_sysattrs)
 	{
 		HeapTupleHeaderSetXmin(tuple->t_data, is->xmin);
 		HeapTupleHeaderSetXmax(tuple->t_data, is->xmax);
 		HeapTupleHeaderSetCmin(tuple->t_data,
 							   is->cmin == InvalidCommandId ? 0 : is->cmin);
-		if (TransactionIdIsValid(is->xmax))
-			tuple->t_data->t_infomask &= ~HEAP_XMAX_INVALID;
-		else
-			tuple->t_data->t_infomask |= HEAP_XMAX_INVALID;
 	}
 }
 

@@ -92,7 +92,8 @@ append_heap_tuple(StringInfo buf, HeapTuple htup)
 	uint32		len = SizeOfHeapHeader + htup->t_len - SizeofHeapTupleHeader;
 
 	hdr.t_infomask2 = htup->t_data->t_infomask2;
-	hdr.t_infomask = htup->t_data->t_infomask;
+	/* what is of a transaction, or of a composite datum, is not of a row */
+	hdr.t_infomask = htup->t_data->t_infomask & ~HEAP_XACT_MASK;
 	hdr.t_hoff = htup->t_data->t_hoff;
 	appendBinaryStringInfo(buf, (char *) &len, sizeof(len));
 	appendBinaryStringInfo(buf, (char *) &hdr, SizeOfHeapHeader);
