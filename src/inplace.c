@@ -158,7 +158,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	int			save_depth = inplace_executor_depth;
 	EState	   *save_estate = inplace_executor_estate;
-	bool		outer = NoLockEnterQuery();
+	bool		outer;
 	bool		closed;
 
 	if (!InplaceInstalledHere())
@@ -169,6 +169,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 			standard_ExecutorRun(EXECUTOR_RUN_ARGS);
 		return;
 	}
+	outer = NoLockEnterQuery();
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
 	closed = UndoHoldBeforeRun(queryDesc);

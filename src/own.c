@@ -60,6 +60,9 @@
 
 #define EXTENSION_NAME	"inplace"
 
+/* how often look() looks, before it takes an answer that may be outdated already */
+#define MAX_LOOKS	3
+
 typedef struct OwnObjects
 {
 	Oid			extension;
@@ -171,6 +174,7 @@ look(void)
 	bool		present;
 	bool		exists;
 	uint64		began;
+	int			tries = 0;
 
 	if (!IsTransactionState() || !OidIsValid(MyDatabaseId) ||
 		HistoricSnapshotActive())
@@ -181,14 +185,19 @@ look(void)
 		registered = true;
 	}
 
-	/* (the look-up itself may take in an invalidation) */
+	/*
+	 * The look-up itself may take in an invalidation.  Where each one does, as
+	 * with debug_discard_caches, the last answer serves this call alone.
+	 */
 	do
 	{
 		began = invalidations;
 		present = look_up(&found, &exists);
-	} while (began != invalidations);
+	} while (began != invalidations && ++tries < MAX_LOOKS);
 
 	own = found;
+	if (began != invalidations)
+		return present;
 	if (present)
 		inplace_own_state = OWN_PRESENT;
 	else if (!exists)
@@ -280,6 +289,16 @@ relation_is(Oid relid, Oid am, char relpersistence)
 		(relpersistence == '\0' || form->relpersistence == relpersistence);
 	ReleaseSysCache(tuple);
 	return result;
+}
+
+/*
+ * Is that which was found before still there?  It asks no more than pg_class.
+ */
+bool
+InplaceStillUndoRelation(Oid relid, char relpersistence)
+{
+	return OidIsValid(relid) && OidIsValid(own.undo_am) &&
+		relation_is(relid, own.undo_am, relpersistence);
 }
 
 /*

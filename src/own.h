@@ -21,7 +21,9 @@ extern bool InplaceLookHere(void);
 
 /*
  * Is the extension installed in this database?  Each of the server's hooks that we
- * take begins with this, and if not does nothing else.
+ * take asks this, and if not does nothing else.  A hook asks first whether it is
+ * called for something of ours at all: to look this up may take catalogs, and
+ * some hooks are called while a name is being looked up.
  */
 static inline bool
 InplaceInstalledHere(void)
@@ -44,6 +46,7 @@ extern Oid	InplaceBtreeAm(void);
 extern Oid	InplacePgRepack(void);
 
 extern Oid	InplaceUndoRelation(char relpersistence);
+extern bool InplaceStillUndoRelation(Oid relid, char relpersistence);
 extern bool InplaceIsUndoRelation(Oid relid);
 extern bool InplaceOwns(Oid classid, Oid objectid);
 

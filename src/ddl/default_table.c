@@ -320,16 +320,16 @@ follow(ObjectAccessType access, Oid classId, Oid objectId, int subId, void *arg)
 {
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (!InplaceInstalledHere())
-		return;
 	if (access == OAT_POST_CREATE && classId == RelationRelationId && subId == 0)
 	{
 		/* rewrites make tables that have the method of the one rewritten */
-		if (!((ObjectAccessPostCreate *) arg)->is_internal)
+		if (!((ObjectAccessPostCreate *) arg)->is_internal &&
+			InplaceInstalledHere())
 			table_made(objectId);
 	}
 	else if (access == OAT_POST_ALTER && classId == InheritsRelationId &&
-			 OidIsValid(made_heap) && objectId == made_heap)
+			 OidIsValid(made_heap) && objectId == made_heap &&
+			 InplaceInstalledHere())
 		child_made(objectId, ((ObjectAccessPostAlter *) arg)->auxiliary_id);
 }
 

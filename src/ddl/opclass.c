@@ -577,11 +577,10 @@ follow(ObjectAccessType access, Oid classId, Oid objectId, int subId, void *arg)
 
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (!InplaceInstalledHere())
-		return;
 	if (subId != 0 || !IsTransactionState() ||
 		(classId != OperatorClassRelationId &&
-		 !(classId == RelationRelationId && access == OAT_POST_CREATE)))
+		 !(classId == RelationRelationId && access == OAT_POST_CREATE)) ||
+		!InplaceInstalledHere())
 		return;
 	am = InplaceBtreeAm();
 	if (!OidIsValid(am))

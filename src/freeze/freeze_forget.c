@@ -64,7 +64,8 @@ note_drop(ObjectAccessType access, Oid classId, Oid objectId, int subId,
 
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (!InplaceInstalledHere() || access != OAT_DROP || classId != RelationRelationId || subId != 0)
+	if (access != OAT_DROP || classId != RelationRelationId || subId != 0 ||
+		!InplaceInstalledHere())
 		return;
 	if (freeze_shared != NULL && FreezeStatsGet(objectId, &stats))
 	{

@@ -233,9 +233,8 @@ refuse_drop(ObjectAccessType access, Oid classId, Oid objectId, int subId,
 {
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (InplaceInstalledHere() &&
-		access == OAT_DROP && classId == RelationRelationId && subId == 0 &&
-		!dlist_is_empty(&late_opens) &&
+	if (access == OAT_DROP && classId == RelationRelationId && subId == 0 &&
+		!dlist_is_empty(&late_opens) && InplaceInstalledHere() &&
 		get_rel_relkind(objectId) == RELKIND_INDEX)
 		inplace_check_index_not_in_use(IndexGetRelation(objectId, false),
 									   get_rel_name(objectId), "DROP INDEX");
@@ -249,7 +248,7 @@ late_open_executor_start(QueryDesc *queryDesc, int eflags)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
-	if (InplaceInstalledHere() && queryDesc->operation == CMD_UPDATE)
+	if (queryDesc->operation == CMD_UPDATE && InplaceInstalledHere())
 		open_late(queryDesc);
 }
 

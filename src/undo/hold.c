@@ -456,7 +456,9 @@ note_function_call(ObjectAccessType access, Oid classId, Oid objectId,
 {
 	if (prev_object_access_hook)
 		prev_object_access_hook(access, classId, objectId, subId, arg);
-	if (!InplaceInstalledHere() || access != OAT_FUNCTION_EXECUTE)
+	/* (nothing is noted but where the extension is installed) */
+	if (access != OAT_FUNCTION_EXECUTE ||
+		(!noted && !(IsolationUsesXactSnapshot() && InplaceInstalledHere())))
 		return;
 	if (IsolationUsesXactSnapshot() && reported_idle() &&
 		objectId >= FirstUnpinnedObjectId)

@@ -54,15 +54,21 @@ UndoRelInvalidate(Datum arg, Oid relid)
 			undo_rels[i].valid = false;
 }
 
+static char
+persistence_of(UndoKind kind)
+{
+	Assert(kind < UNDO_SHARED_KINDS);
+	return kind == UNDO_LOGGED ? RELPERSISTENCE_PERMANENT :
+		RELPERSISTENCE_UNLOGGED;
+}
+
 /*
  * OID of the undo relation of a shared kind, or InvalidOid.
  */
 Oid
 UndoRelid(UndoKind kind)
 {
-	Assert(kind < UNDO_SHARED_KINDS);
-	return InplaceUndoRelation(kind == UNDO_LOGGED ? RELPERSISTENCE_PERMANENT :
-							   RELPERSISTENCE_UNLOGGED);
+	return InplaceUndoRelation(persistence_of(kind));
 }
 
 /*
@@ -106,7 +112,9 @@ UndoRelLookup(UndoRel *ur, UndoKind kind)
 		inval_registered = true;
 	}
 
-	relid = UndoRelid(kind);
+	relid = ur->relid;
+	if (!InplaceStillUndoRelation(relid, persistence_of(kind)))
+		relid = UndoRelid(kind);
 	if (!OidIsValid(relid))
 		return false;
 	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));

@@ -87,11 +87,11 @@ SKIP:
 
 	# (a second connection each, for it takes long to begin one so)
 	$node->safe_psql('postgres', "SET debug_discard_caches = 1; $_") foreach
-		'UPDATE t SET b = b + 1 WHERE a < 100',
-		'UPDATE t SET a = a + 5000 WHERE a < 100',
-		q{UPDATE t SET c = translate(c, 'x', 'y') WHERE a BETWEEN 300 AND 320},
+		'UPDATE t SET b = b + 1 WHERE a < 30',
+		'UPDATE t SET a = a + 5000 WHERE a < 30',
+		q{UPDATE t SET c = translate(c, 'x', 'y') WHERE a BETWEEN 300 AND 310},
 		q{INSERT INTO t VALUES (310, 0, 'x310')},
-		q{INSERT INTO t SELECT g, 3, 'z' || g FROM generate_series(10001, 10150) g},
+		q{INSERT INTO t SELECT g, 3, 'z' || g FROM generate_series(10001, 10050) g},
 		'DELETE FROM t WHERE a BETWEEN 400 AND 1900',
 		'VACUUM t',
 		'REINDEX INDEX t_lower';
