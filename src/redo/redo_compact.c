@@ -12,6 +12,7 @@
 
 #include "access/xlogutils.h"
 #include "redo/redo.h"
+#include "storage/checksum.h"
 #include "storage/smgr.h"
 
 /*
@@ -108,21 +109,88 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 }
 
 /*
+ * Put the record on a page of which a crash has left a part as it was before, and a part
+ * with the record: that is all the difference there is between the two.  To
+ * tell this from other damage there is the checksum, which is that of one of them.
+ * (What follows the last record of a page is zero.)
+ */
+static bool
+put_on_torn_page(Page page, const UndoPlace *place, XLogRecPtr lsn,
+				 const char *rec, Size len)
+{
+	PageHeader	ph = (PageHeader) page;
+	Size		end = place->offset + len;
+	PGAlignedBlock before;
+
+	if (ph->pd_special != BLCKSZ - MAXALIGN(sizeof(UndoPageSpecial)) ||
+		UndoPageGetSpecial(page)->magic != UNDO_PAGE_MAGIC ||
+		PageGetLSN(page) >= lsn || end > ph->pd_special ||
+		(ph->pd_lower != place->offset && ph->pd_lower != end))
+		return false;
+
+	UndoPagePut(page, place->offset, rec, len);
+	if (pg_checksum_page((char *) page, place->block) == ph->pd_checksum)
+		return true;
+
+	memcpy(before.data, page, BLCKSZ);
+	memset(before.data + place->offset, 0, len);
+	((PageHeader) before.data)->pd_lower = place->offset;
+	return pg_checksum_page(before.data, place->block) == ph->pd_checksum;
+}
+
+/*
  * A page that no record since the redo pointer has referred to may be torn.  A record
  * names such a one if the redo pointer moved while it was made, and then the next has
- * the page's image (log.c): so a page that does not pass its checksum counts
- * as new.  One that the file does not reach to is noted as missing by the server.
+ * the page's image (log.c).  But WAL may end in between.  Then a server that has
+ * replayed the first record, and crashes again while it writes the page, finds it torn
+ * when it replays that record once more, and no image comes.
+ *
+ * With checksums such a page is not readable; the buffer counts as new, and the file is
+ * looked at.  If the page is not what a crash leaves of it the buffer stays as it is, and
+ * is not written: either an image follows, or the damage is there to be found.
  */
-static Buffer
-read_undo_by_name(const UndoPlace *place)
+static void
+redo_undo_by_name(XLogReaderState *record, const UndoPlace *place,
+				  const char *rec, Size len)
 {
 	SMgrRelation smgr = smgropen(place->locator, InvalidBackendId);
 	bool		exists = smgrexists(smgr, MAIN_FORKNUM) &&
 		place->block < smgrnblocks(smgr, MAIN_FORKNUM);
+	bool		torn = false;
+	Buffer		buffer;
+	Page		page;
 
-	return XLogReadBufferExtended(place->locator, MAIN_FORKNUM, place->block,
-								  exists ? RBM_ZERO_ON_ERROR : RBM_NORMAL,
-								  InvalidBuffer);
+	/* one that the file does not reach to is noted as missing by the server */
+	buffer = XLogReadBufferExtended(place->locator, MAIN_FORKNUM, place->block,
+									exists ? RBM_ZERO_ON_ERROR : RBM_NORMAL,
+									InvalidBuffer);
+	if (!BufferIsValid(buffer))
+		return;
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	if (PageIsNew(page))
+	{
+		PGIOAlignedBlock disk;
+
+		smgrread(smgr, MAIN_FORKNUM, place->block, disk.data);
+		torn = put_on_torn_page((Page) disk.data, place, record->EndRecPtr, rec, len);
+		if (torn)
+		{
+			memcpy(page, disk.data, BLCKSZ);
+			MarkBufferDirty(buffer);
+		}
+	}
+	else if (PageGetLSN(page) < record->EndRecPtr)
+	{
+		UndoPagePut(page, place->offset, rec, len);
+		MarkBufferDirty(buffer);
+	}
+	UnlockReleaseBuffer(buffer);
+
+	if (torn)
+		ereport(LOG,
+				(errmsg("block %u of undo was torn by a crash, and has been put together",
+						place->block)));
 }
 
 /*
@@ -137,26 +205,10 @@ void
 inplace_redo_undo_place(XLogReaderState *record, const UndoPlace *place,
 						const char *rec, Size len)
 {
-	Buffer		buffer;
-
 	if (XLogRecHasBlockRef(record, 1))
-	{
 		inplace_redo_undo_put(record, 1, place->offset, rec, len);
-		return;
-	}
-	if (rec == NULL)
-		return;
-	buffer = read_undo_by_name(place);
-	if (!BufferIsValid(buffer))
-		return;
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (!PageIsNew(BufferGetPage(buffer)) &&
-		PageGetLSN(BufferGetPage(buffer)) < record->EndRecPtr)
-	{
-		UndoPagePut(BufferGetPage(buffer), place->offset, rec, len);
-		MarkBufferDirty(buffer);
-	}
-	UnlockReleaseBuffer(buffer);
+	else if (rec != NULL)
+		redo_undo_by_name(record, place, rec, len);
 }
 
 void

@@ -25,7 +25,8 @@
  *	  If the redo pointer moves between the decision and the insertion of the
  *	  record, a record with the reference follows at once, while the undo page
  *	  is still locked and has its LSN of before: so nobody has written it in
- *	  between, and replay of the first record finds it whole.
+ *	  between, and replay of the first record finds it whole.  WAL may end
+ *	  between the two; for what becomes of the page then see redo_compact.c.
  *
  * The visibility map
  *	  A record that clears bits of the map refers to the map's page too: whoever
