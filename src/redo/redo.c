@@ -598,6 +598,7 @@ inplace_redo(XLogReaderState *record)
 			elog(PANIC, "inplace_redo: unknown op code %u",
 				 XLogRecGetInfo(record));
 	}
+	inplace_redo_report_torn();
 }
 
 /*

@@ -108,6 +108,9 @@ parse_compact(XLogReaderState *record, const char *data, Size len,
 	cu->backward_len = b - cu->backward;
 }
 
+/* one that has been put together, if that is still to be reported */
+static BlockNumber torn_block = InvalidBlockNumber;
+
 /*
  * Put the record on a page of which a crash has left a part as it was before, and a part
  * with the record: that is all the difference there is between the two.  To
@@ -156,7 +159,6 @@ redo_undo_by_name(XLogReaderState *record, const UndoPlace *place,
 	SMgrRelation smgr = smgropen(place->locator, InvalidBackendId);
 	bool		exists = smgrexists(smgr, MAIN_FORKNUM) &&
 		place->block < smgrnblocks(smgr, MAIN_FORKNUM);
-	bool		torn = false;
 	Buffer		buffer;
 	Page		page;
 
@@ -173,11 +175,11 @@ redo_undo_by_name(XLogReaderState *record, const UndoPlace *place,
 		PGIOAlignedBlock disk;
 
 		smgrread(smgr, MAIN_FORKNUM, place->block, disk.data);
-		torn = put_on_torn_page((Page) disk.data, place, record->EndRecPtr, rec, len);
-		if (torn)
+		if (put_on_torn_page((Page) disk.data, place, record->EndRecPtr, rec, len))
 		{
 			memcpy(page, disk.data, BLCKSZ);
 			MarkBufferDirty(buffer);
+			torn_block = place->block;
 		}
 	}
 	else if (PageGetLSN(page) < record->EndRecPtr)
@@ -186,11 +188,22 @@ redo_undo_by_name(XLogReaderState *record, const UndoPlace *place,
 		MarkBufferDirty(buffer);
 	}
 	UnlockReleaseBuffer(buffer);
+}
 
-	if (torn)
-		ereport(LOG,
-				(errmsg("block %u of undo was torn by a crash, and has been put together",
-						place->block)));
+/*
+ * At the end of a record, when nothing is locked.
+ */
+void
+inplace_redo_report_torn(void)
+{
+	BlockNumber block = torn_block;
+
+	if (likely(block == InvalidBlockNumber))
+		return;
+	torn_block = InvalidBlockNumber;
+	ereport(LOG,
+			(errmsg("block %u of undo was torn by a crash, and has been put together",
+					block)));
 }
 
 /*

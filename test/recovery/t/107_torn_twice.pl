@@ -21,6 +21,7 @@ autovacuum = off
 bgwriter_lru_maxpages = 0
 checkpoint_timeout = 1h
 max_prepared_transactions = 2
+wal_level = replica
 });
 $node->start;
 $node->safe_psql('postgres', q{
