@@ -75,6 +75,7 @@ extern void inplace_redo_undo_place(XLogReaderState *record,
 									const UndoPlace *place,
 									const char *rec /* or NULL: none */ ,
 									Size len);
+extern void inplace_redo_undo_to_disk(const UndoPlace *place);
 extern void inplace_redo_report_torn(void);
 extern void inplace_redo_update_compact(XLogReaderState *record,
 										const char *data, Size len);

@@ -207,6 +207,24 @@ inplace_redo_report_torn(void)
 }
 
 /*
+ * Write the page of the record's undo, and all of that file, to disk now.
+ */
+void
+inplace_redo_undo_to_disk(const UndoPlace *place)
+{
+	Buffer		buffer;
+
+	buffer = XLogReadBufferExtended(place->locator, MAIN_FORKNUM, place->block,
+									RBM_NORMAL_NO_LOG, InvalidBuffer);
+	if (!BufferIsValid(buffer))
+		return;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	FlushOneBuffer(buffer);
+	UnlockReleaseBuffer(buffer);
+	smgrimmedsync(smgropen(place->locator, InvalidBackendId), MAIN_FORKNUM);
+}
+
+/*
  * The undo of a compact record.  Without a reference to the page its LSN is
  * left alone: it then always tells the last record that referred to it, which
  * is what a server promoted between two records has to go by (log.c).  Putting

@@ -37,7 +37,11 @@
  *	  after the insertion and at once inserts a record with the undo, while the
  *	  pages are locked (log.c), and gives the data page that record's LSN.
  *	  So either the data page was not written, and replay finds the old row; or
- *	  the second record is in the WAL, and this one's undo is not missed.
+ *	  the second record is in the WAL, and this one's undo is not missed.  WAL may end
+ *	  between the two: then replay has the only copy of the undo once the data page
+ *	  is written, and another replay would not make it.  So where a record is replayed
+ *	  that has no image of a page which none since the redo pointer has referred to, the
+ *	  undo is written to disk before the page is changed.
  *
  *	  wal_consistency_checking compares a page with the image in its record, so
  *	  it needs records made after the change: then the old bytes are logged.
@@ -281,6 +285,8 @@ inplace_redo_update_from_page(XLogReaderState *record, const char *data,
 							inplace_tuple_len(tup, ItemIdGetLength(PageGetItemId(page, pu.off))),
 							&hdr, undo);
 	inplace_redo_undo_place(record, &pu.undo, undo, undo_len);
+	if (unlikely(action == BLK_NEEDS_REDO && PageGetLSN(page) <= GetRedoRecPtr()))
+		inplace_redo_undo_to_disk(&pu.undo);
 
 	inplace_redo_apply_update(record, page, pu.off, &hdr, pu.delta, pu.delta_len);
 	if (clear_visible)
