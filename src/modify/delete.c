@@ -63,7 +63,7 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 			InplaceRestoreRow(rel, buffer, off, true);
 		}
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		UndoReserveRestore(rel);
+		(void) UndoReserveRestore(rel, false);
 	}
 }
 

@@ -296,7 +296,7 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 			break;
 		}
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		UndoReserveRestore(rel);
+		(void) UndoReserveRestore(rel, false);
 	}
 	UnlockReleaseBuffer(buffer);
 	return changed;

@@ -113,7 +113,7 @@ inplace_restore_page(Relation rel, Buffer buffer, bool must)
 		if (must && InplaceRestoreNeedsUndo(rel, buffer, off))
 		{
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			UndoReserveRestore(rel);
+			(void) UndoReserveRestore(rel, false);
 			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 			continue;
 		}

@@ -139,15 +139,16 @@ UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 limit, uint32 *number)
 }
 
 /*
- * Own a free extent, or a new one; with the lock held exclusively.
+ * Own a free extent, or a new one; with the lock held exclusively.  False if there is
+ * none.
  */
-static void
+static bool
 UndoTakeFree(UndoSpace *sp, uint32 n)
 {
 	UndoExtent *ext;
 
-	if (n == sp->nextents)
-		UndoSpaceAddExtent(sp);
+	if (n == sp->nextents && !UndoSpaceAddExtent(sp))
+		return false;
 	sp->first_free = n + 1;
 
 	ext = UndoExtentAt(sp, n);
@@ -157,15 +158,16 @@ UndoTakeFree(UndoSpace *sp, uint32 n)
 	pg_atomic_write_u32(&ext->state, EXT_OWNED);
 	pg_atomic_write_u64(&ext->ended, EXT_STILL_OWNED);
 	pg_atomic_write_u64(&ext->begun, pg_atomic_add_fetch_u64(&sp->clock, 1));
+	return true;
 }
 
 /*
- * With the lock held exclusively: an extent, in any case but that of a limit
- * that has been reached (InvalidExtent).  Extents from "retreat" up are left
- * alone only as long as there are free ones below.
+ * With the lock held exclusively: an extent, or InvalidExtent if a limit has been
+ * reached: with *full that of inplace.undo_extents, without inplace.undo_limit.
+ * Extents from "retreat" up are left alone only as long as there are free ones below.
  */
 static uint32
-UndoTakeAny(UndoSpace *sp, UndoWriter *w, bool limited)
+UndoTakeAny(UndoSpace *sp, UndoWriter *w, bool limited, bool *full)
 {
 	uint32		lowest = UndoLowestFree(sp);
 	bool		allowed = !limited || UndoLimitAllows(lowest);
@@ -174,10 +176,8 @@ UndoTakeAny(UndoSpace *sp, UndoWriter *w, bool limited)
 	if ((!allowed || lowest >= pg_atomic_read_u32(&sp->retreat)) &&
 		UndoFindPartial(sp, w, PG_UINT32_MAX, &n))
 		return n;
-	if (!allowed)
-		return InvalidExtent;
-	UndoTakeFree(sp, lowest);
-	return lowest;
+	*full = allowed;
+	return allowed && UndoTakeFree(sp, lowest) ? lowest : InvalidExtent;
 }
 
 /*
@@ -213,7 +213,7 @@ UndoUnpinPage(UndoWriter *w)
 }
 
 /*
- * False if the limit has been reached, and missing_ok.
+ * False if a limit has been reached, and missing_ok.
  */
 static bool
 UndoTakeExtent(UndoKind kind, bool limited, bool missing_ok)
@@ -221,6 +221,7 @@ UndoTakeExtent(UndoKind kind, bool limited, bool missing_ok)
 	UndoWriter *w = &writers[kind];
 	UndoSpace  *sp;
 	uint32		n;
+	bool		full;
 
 	AssertNoPageLock();
 	UndoReserveOwned();
@@ -231,12 +232,14 @@ UndoTakeExtent(UndoKind kind, bool limited, bool missing_ok)
 	{
 		UndoSpaceUnlock(sp);
 		sp = UndoSpaceLock(kind, LW_EXCLUSIVE);
-		n = UndoTakeAny(sp, w, limited);
+		n = UndoTakeAny(sp, w, limited, &full);
 		if (n == InvalidExtent)
 		{
 			UndoSpaceUnlock(sp);
 			if (missing_ok)
 				return false;
+			if (full)
+				UndoReportFull(sp);
 			UndoReportLimit(sp);
 		}
 	}
@@ -616,12 +619,12 @@ UndoReserve(Relation rel, int records, Size len)
 
 /*
  * For the rollback of a row: it is what makes room again, and readers do it
- * too, so inplace.undo_limit is not for it.
+ * too, so inplace.undo_limit is not for it.  False if undo is full, and missing_ok.
  */
-void
-UndoReserveRestore(Relation rel)
+bool
+UndoReserveRestore(Relation rel, bool missing_ok)
 {
-	(void) UndoReserveInternal(rel, UNDO_RESTORE_RECORDS, 0, false, false);
+	return UndoReserveInternal(rel, UNDO_RESTORE_RECORDS, 0, false, missing_ok);
 }
 
 void

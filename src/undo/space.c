@@ -310,7 +310,10 @@ UndoExtentsWanted(void)
 
 /* ---------------- making the map, and making it longer ---------------- */
 
-static void
+/*
+ * With nothing locked.
+ */
+void
 UndoReportFull(UndoSpace *sp)
 {
 	uint32		tail = UndoTailExtents(sp);
@@ -402,18 +405,19 @@ UndoSpaceBuild(UndoSpace *sp, Relation undorel)
 }
 
 /*
- * One more extent at the end of the map, with the lock held exclusively.
+ * One more extent at the end of the map, with the lock held exclusively.  False if
+ * there is no place for it.
  */
-void
+bool
 UndoSpaceAddExtent(UndoSpace *sp)
 {
 	uint32		n = sp->nextents;
 	UndoExtent *ext;
 
 	if (sp->tail_end != 0 || UndoExtentStart(n + 1) < UndoExtentStart(n))
-		UndoReportFull(sp);
+		return false;
 	if (n == sp->nchunks * UNDO_CHUNK_EXTENTS && !UndoChunkAdd(sp))
-		UndoReportFull(sp);
+		return false;
 
 	/* the chunk may come from a space that was forgotten with all it had */
 	ext = UndoExtentAt(sp, n);
@@ -424,6 +428,7 @@ UndoSpaceAddExtent(UndoSpace *sp)
 	/* before the worker, which does without the lock, takes it for one */
 	pg_write_barrier();
 	sp->nextents = n + 1;
+	return true;
 }
 
 /*

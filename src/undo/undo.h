@@ -171,7 +171,7 @@ typedef struct UndoPageSpecial
  */
 extern bool UndoHasRoom(Relation rel, int records, Size len);
 extern void UndoReserve(Relation rel, int records, Size len);
-extern void UndoReserveRestore(Relation rel);
+extern bool UndoReserveRestore(Relation rel, bool missing_ok);
 extern void UndoBegin(Relation rel);
 
 /*

@@ -206,7 +206,8 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 
 /*
  * Undo for aborted changes of rows with a lock that stays, if it can be had: in parallel
- * mode not, nor for an xid when these run short.  The undo worker comes by.
+ * mode not, nor for an xid when these run short, nor if undo is full.  The undo worker
+ * comes by.
  */
 static void
 reserve_undo(InplaceVacuum *vac)
@@ -214,7 +215,7 @@ reserve_undo(InplaceVacuum *vac)
 	if (!TransactionIdIsValid(GetCurrentTransactionIdIfAny()) &&
 		(IsInParallelMode() || InplaceXidsRunShort()))
 		return;
-	UndoReserveRestore(vac->rel);
+	(void) UndoReserveRestore(vac->rel, true);
 }
 
 /*
