@@ -45,6 +45,7 @@
 #include "access/nbtree.h"
 #include "access/sysattr.h"
 #include "access/tupdesc.h"
+#include "access/xact.h"
 #include "catalog/pg_authid_d.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
@@ -66,6 +67,9 @@
 #include "utils/syscache.h"
 
 static HTAB *index_keys = NULL;
+
+/* since the last transaction some of them have been marked */
+static bool any_invalid = false;
 
 /* ---------------- what does no harm ---------------- */
 
@@ -289,12 +293,51 @@ forget_index(Datum arg, Oid relid)
 	{
 		key = hash_search(index_keys, &relid, HASH_FIND, NULL);
 		if (key)
+		{
 			key->valid = false;
+			any_invalid = true;
+		}
 		return;
 	}
+	any_invalid = true;
 	hash_seq_init(&status, index_keys);
 	while ((key = hash_seq_search(&status)) != NULL)
 		key->valid = false;
+}
+
+/*
+ * At the end of a transaction nobody uses any.  Those marked may be of indexes that
+ * have been dropped, and nobody would ask for them again.
+ */
+static void
+drop_forgotten(XactEvent event, void *arg)
+{
+	HASH_SEQ_STATUS status;
+	IndexKey   *key;
+
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PREPARE:
+			break;
+		default:
+			return;
+	}
+	if (!any_invalid)
+		return;
+	any_invalid = false;
+	hash_seq_init(&status, index_keys);
+	while ((key = hash_seq_search(&status)) != NULL)
+	{
+		if (key->valid)
+			continue;
+		if (key->cxt != NULL)
+			MemoryContextDelete(key->cxt);
+		hash_search(index_keys, &key->indexid, HASH_REMOVE, NULL);
+	}
 }
 
 static void
@@ -307,6 +350,7 @@ init_index_keys(void)
 	index_keys = hash_create("inplace index keys", 64, &ctl,
 							 HASH_ELEM | HASH_BLOBS);
 	CacheRegisterRelcacheCallback(forget_index, (Datum) 0);
+	RegisterXactCallback(drop_forgotten, NULL);
 }
 
 /* the columns of the table that the key depends on */
@@ -465,6 +509,7 @@ inplace_index_key(Relation index)
 	{
 		key->valid = key->learned = false;
 		key->cxt = NULL;
+		any_invalid = true;		/* if finding out fails */
 	}
 	/* (interrupts are held off as long as a page is locked) */
 	if (!key->valid && !(key->learned && InterruptHoldoffCount > 0))

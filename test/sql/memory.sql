@@ -59,3 +59,19 @@ CALL memory_of('heap');
 CALL memory_of('inplace');
 DROP PROCEDURE memory_of;
 DROP FUNCTION used_memory, looked_at, last_row, as_it_is, changed;
+
+-- Nor does a session keep what it has found out about indexes that are gone.
+CREATE PROCEDURE forget_indexes(n int) LANGUAGE plpgsql AS $$
+BEGIN
+    FOR i IN 1..n LOOP
+        CREATE TEMP TABLE gone (a int, b text) USING inplace;
+        CREATE UNIQUE INDEX ON gone USING inplace_btree (lower(b)) WHERE a > 0;
+        INSERT INTO gone VALUES (1, 'a'), (2, 'b');
+        UPDATE gone SET b = 'c' WHERE a = 1;
+        DROP TABLE gone;
+        COMMIT;
+    END LOOP;
+END $$;
+CALL forget_indexes(20);
+SELECT count(*) < 10 AS few FROM pg_backend_memory_contexts WHERE name = 'inplace index key';
+DROP PROCEDURE forget_indexes;
