@@ -14,7 +14,8 @@
  *	  SET CONSTRAINTS fires triggers as the end of a transaction does.
  *	  DROP DATABASE and the like need the undo worker out of the database.
  *	  VACUUM FULL of a whole database has to leave the undo relations out.
- *	  CREATE INDEX makes inplace_btree indexes (ddl/default_method.c).
+ *	  CREATE INDEX makes inplace_btree indexes (ddl/default_method.c, and
+ *	  ddl/above.c where another extension executes it).
  *	  ALTER TABLE ... SET ACCESS METHOD shows how far it is.
  *	  What is left of dropped operator classes goes (ddl/opclass.c).
  *	  Functions that take any page for heap's are refused
@@ -811,6 +812,7 @@ _PG_init(void)
 
 	DefineSettings();
 	InstallHooks();
+	inplace_above_init(InplaceProcessUtility);
 	inplace_late_open_init();
 	inplace_as_btree_init();
 	inplace_planner_init();

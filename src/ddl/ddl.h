@@ -11,6 +11,7 @@
 
 #include "nodes/parsenodes.h"
 #include "storage/lockdefs.h"
+#include "tcop/utility.h"
 
 typedef enum DefaultIndexMethod
 {
@@ -25,6 +26,9 @@ extern Oid	inplace_relation_am(Oid relid);
 extern bool inplace_restoring_dump(void);
 extern IndexStmt *inplace_index_stmt(IndexStmt *stmt, const char *query);
 extern void inplace_before_alter_table(AlterTableStmt *stmt);
+
+/* above.c */
+extern void inplace_above_init(ProcessUtility_hook_type hook);
 
 /* planner.c */
 extern void inplace_planner_init(void);
