@@ -45,6 +45,7 @@ typedef struct UndoWriter
 {
 	int			cur;			/* index in owned, or -1 */
 	bool		on_disk;		/* the file reaches to the end of that extent */
+	bool		unreadable;		/* its last page could not be read */
 	UndoSpace  *last_space;		/* the extent that the last transaction ... */
 	uint32		last;			/* ... ended in */
 	Buffer		recent_buffer;	/* a guess where the current page is */
@@ -54,8 +55,8 @@ typedef struct UndoWriter
 } UndoWriter;
 
 static UndoWriter writers[UNDO_SHARED_KINDS] = {
-	{-1, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false},
-	{-1, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
+	{-1, false, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false},
+	{-1, false, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
 };
 
 /* truncations of the file that we know of */
@@ -248,6 +249,7 @@ UndoTakeExtent(UndoKind kind, bool limited, bool missing_ok)
 	owned[nowned].number = n;
 	w->cur = nowned++;
 	w->on_disk = owned[w->cur].ext->fill > 0;
+	w->unreadable = false;
 	UndoSpaceUnlock(sp);
 
 	/*
@@ -272,6 +274,19 @@ UndoFlagOwned(void)
 }
 
 /*
+ * Is the i-th extent one to append to later on?  If its last page cannot be read the next
+ * transaction, and all after it, would fail because of that, too.
+ */
+static bool
+UndoMayGoOn(int i)
+{
+	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
+		if (writers[kind].cur == i)
+			return !writers[kind].unreadable;
+	return false;
+}
+
+/*
  * End of the transaction: let go of all extents.  No locks, nothing that can
  * fail.
  */
@@ -288,7 +303,7 @@ UndoHandBack(bool needs_scan)
 		for (int i = 0; i < nowned; i++)
 		{
 			OwnedExtent *o = &owned[i];
-			bool		current = (writers[0].cur == i || writers[1].cur == i);
+			bool		current = UndoMayGoOn(i);
 			uint32		new_state = current ? EXT_PARTIAL : EXT_FULL;
 			uint32		state = pg_atomic_read_u32(&o->ext->state);
 
@@ -309,6 +324,7 @@ UndoHandBack(bool needs_scan)
 	{
 		UndoUnpinPage(&writers[i]);
 		writers[i].cur = -1;
+		writers[i].unreadable = false;
 	}
 	nowned = 0;
 	nflagged = 0;
@@ -441,7 +457,17 @@ UndoPinPage(UndoWriter *w, Relation undorel, BlockNumber block, bool init)
 	else if (w->recent_block != block || !BufferIsValid(w->recent_buffer) ||
 			 !ReadRecentBuffer(RelLocator(undorel), MAIN_FORKNUM, block,
 							   w->recent_buffer))
+	{
+		/* what a read that fails has begun is for who catches the error to end */
+		CurrentResourceOwner = save;
+		w->unreadable = true;
 		w->recent_buffer = ReadBuffer(undorel, block);
+		w->unreadable = false;
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		IncrBufferRefCount(w->recent_buffer);
+		CurrentResourceOwner = save;
+		ReleaseBuffer(w->recent_buffer);
+	}
 	w->recent_block = block;
 	w->pinned = true;
 	CurrentResourceOwner = save;
@@ -474,11 +500,14 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 		ph = (PageHeader) BufferGetPage(buffer);
 		if (PageIsNew((Page) ph) || ph->pd_lower < SizeOfPageHeaderData ||
 			ph->pd_lower > ph->pd_special || ph->pd_special > BLCKSZ)
+		{
+			w->unreadable = true;
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("block %u of relation \"%s.%s\" is not a page of undo",
 							block, INPLACE_SCHEMA,
 							RelationGetRelationName(undorel))));
+		}
 		if (ph->pd_special - ph->pd_lower >= len)
 		{
 			ui->ptr = UndoPtrMake(block, ph->pd_lower);
@@ -532,13 +561,13 @@ UndoLocksOpenChange(const char *rec, Size len)
 }
 
 /*
- * Is the current extent one of this undo relation?  Not if somebody drops and
- * creates the extension while writing.
+ * Is the current extent one of this undo relation, and can be written to?  Not if
+ * somebody drops and creates the extension while writing.
  */
 static inline bool
 UndoIsCurrent(UndoWriter *w, Relation undorel)
 {
-	return w->cur >= 0 &&
+	return w->cur >= 0 && !w->unreadable &&
 		RelFileLocatorEquals(owned[w->cur].space->locator, RelLocator(undorel));
 }
 
