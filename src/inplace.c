@@ -13,7 +13,8 @@
  *	  side is told how deep in the executor we are, and the state of the query;
  *	  SET CONSTRAINTS fires triggers as the end of a transaction does.
  *	  DROP DATABASE and the like need the undo worker out of the database.
- *	  VACUUM FULL of a whole database has to leave the undo relations out.
+ *	  VACUUM FULL of a whole database has to leave the undo relations out (in
+ *	  ddl/above.c, too).
  *	  CREATE INDEX makes inplace_btree indexes (ddl/default_method.c, and
  *	  ddl/above.c where another extension executes it).
  *	  ALTER TABLE ... SET ACCESS METHOD shows how far it is.
@@ -516,28 +517,25 @@ WithoutUndo(const List *named)
 
 /*
  * Like any other VACUUM, VACUUM FULL passes over the undo relations without a
- * word.
+ * word: what it is to do instead, or NULL for nothing.  Any other statement is
+ * returned as it is.
  */
-static void
-CallVacuumFull(UtilityArgs *u)
+VacuumStmt *
+inplace_vacuum_stmt(VacuumStmt *stmt, bool toplevel)
 {
-	UtilityArgs changed = *u;
-	VacuumStmt *stmt;
 	MemoryContext oldcontext;
 
+	if (!IsVacuumFull((Node *) stmt) || !IsTransactionState())
+		return stmt;
 	oldcontext = MemoryContextSwitchTo(PortalContext);
-	changed.pstmt = copyObject(u->pstmt);
-	stmt = (VacuumStmt *) changed.pstmt->utilityStmt;
+	stmt = copyObject(stmt);
 	if (stmt->rels == NIL)
 	{
-		PreventInTransactionBlock(u->context == PROCESS_UTILITY_TOPLEVEL, "VACUUM");
+		PreventInTransactionBlock(toplevel, "VACUUM");
 		stmt->rels = ListTablesToVacuum();
 		/* an empty list would be all tables, with the warnings once more */
 		if (stmt->rels == NIL)
-		{
-			MemoryContextSwitchTo(oldcontext);
-			return;
-		}
+			stmt = NULL;
 	}
 	else
 	{
@@ -550,8 +548,7 @@ CallVacuumFull(UtilityArgs *u)
 			stmt->options = NIL;
 	}
 	MemoryContextSwitchTo(oldcontext);
-	changed.readOnlyTree = false;
-	CallUtility(&changed);
+	return stmt;
 }
 
 /*
@@ -566,6 +563,25 @@ ReplaceStatement(UtilityArgs *u, Node *stmt)
 	pstmt->utilityStmt = stmt;
 	u->pstmt = pstmt;
 	u->readOnlyTree = false;
+}
+
+static void
+CallVacuum(UtilityArgs *u)
+{
+	VacuumStmt *stmt = (VacuumStmt *) u->pstmt->utilityStmt;
+	VacuumStmt *instead = inplace_vacuum_stmt(stmt, u->context == PROCESS_UTILITY_TOPLEVEL);
+
+	if (instead == NULL)
+		return;
+	if (instead != stmt)
+	{
+		/* it is to survive the transactions that VACUUM makes */
+		MemoryContext oldcontext = MemoryContextSwitchTo(PortalContext);
+
+		ReplaceStatement(u, (Node *) instead);
+		MemoryContextSwitchTo(oldcontext);
+	}
+	CallUtility(u);
 }
 
 static void
@@ -621,8 +637,8 @@ RunUtility(UtilityArgs *u)
 		CallConstraintsSet(u);
 	else if (OidIsValid(dboid = StatementDatabase(stmt, &forget)))
 		CallDatabaseStatement(u, dboid, forget);
-	else if (IsVacuumFull(stmt) && IsTransactionState())
-		CallVacuumFull(u);
+	else if (IsA(stmt, VacuumStmt))
+		CallVacuum(u);
 	else if (IsA(stmt, IndexStmt))
 		CallCreateIndex(u);
 	else if (IsA(stmt, AlterTableStmt))

@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * above.c
- *	  CREATE INDEX where another extension executes it.
+ *	  Statements that another extension executes: CREATE INDEX, VACUUM FULL.
  *
  * The hooks of utility statements call one another, the one that was set last
  * first.  An extension that executes a statement itself, and does not call the
- * hook before its own (TimescaleDB, with indexes on hypertables), keeps it from
- * us.  The order of preloading does not help against one that loads its library
+ * hook before its own (TimescaleDB, with indexes on hypertables, and any VACUUM),
+ * keeps it from us.  The order of preloading does not help against one that loads its library
  * only when a session uses it.
  *
- * So a statement's method is looked at above the others, too: when a utility
+ * So these statements are looked at above the others, too: when a utility
  * statement is parsed, and the first hook is not one of ours, one of ours is put
- * above it.  It changes the statement and calls the next.  Nothing is done twice,
- * as a statement that has been changed no longer says btree.
+ * above it.  It changes the statement and calls the next.  A statement that has
+ * been changed is not changed again: it no longer says btree, or names no
+ * relation of ours.
  *
  * A hook can be in the chain once, for it calls one that is next.  So there are
  * a few of them, which is as often as libraries can be loaded one after the other
@@ -26,6 +27,7 @@
 #include "own.h"
 #include "parser/analyze.h"
 #include "tcop/utility.h"
+#include "utils/memutils.h"
 
 #define UTILITY_PARAMS \
 	PlannedStmt *pstmt, const char *queryString, bool readOnlyTree, \
@@ -51,29 +53,52 @@ static ProcessUtility_hook_type main_utility;
 
 static post_parse_analyze_hook_type prev_post_parse_analyze_hook = NULL;
 
-static PlannedStmt *
-with_default_method(PlannedStmt *pstmt, const char *query)
+/* the statement to execute instead; NULL for none */
+static Node *
+statement_instead(Node *stmt, ProcessUtilityContext context, const char *query)
 {
-	IndexStmt  *stmt;
-	PlannedStmt *changed;
+	Node	   *index;
 
-	if (!IsA(pstmt->utilityStmt, IndexStmt) || !InplaceInstalledNow())
-		return pstmt;
-	stmt = inplace_index_stmt((IndexStmt *) pstmt->utilityStmt, query);
+	switch (nodeTag(stmt))
+	{
+		case T_IndexStmt:
+			index = (Node *) inplace_index_stmt((IndexStmt *) stmt, query);
+			return index != NULL ? index : stmt;
+		case T_VacuumStmt:
+			return (Node *) inplace_vacuum_stmt((VacuumStmt *) stmt,
+												context == PROCESS_UTILITY_TOPLEVEL);
+		default:
+			return stmt;
+	}
+}
+
+static void
+call_next(ProcessUtility_hook_type hook, UTILITY_PARAMS)
+{
+	Node	   *stmt = pstmt->utilityStmt;
+
+	if (InplaceInstalledNow())
+		stmt = statement_instead(stmt, context, queryString);
 	if (stmt == NULL)
-		return pstmt;
-	changed = makeNode(PlannedStmt);
-	memcpy(changed, pstmt, sizeof(PlannedStmt));
-	changed->utilityStmt = (Node *) stmt;
-	return changed;
+		return;
+	if (stmt != pstmt->utilityStmt)
+	{
+		/* where the statement is (VACUUM makes transactions of its own) */
+		PlannedStmt *changed = MemoryContextAlloc(GetMemoryChunkContext(stmt),
+												  sizeof(PlannedStmt));
+
+		memcpy(changed, pstmt, sizeof(PlannedStmt));
+		changed->utilityStmt = stmt;
+		pstmt = changed;
+	}
+	hook(UTILITY_ARGS);
 }
 
 #define DEFINE_ABOVE(n) \
 static void \
 above_##n(UTILITY_PARAMS) \
 { \
-	pstmt = with_default_method(pstmt, queryString); \
-	next[n](UTILITY_ARGS); \
+	call_next(next[n], UTILITY_ARGS); \
 }
 
 DEFINE_ABOVE(0)

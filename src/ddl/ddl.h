@@ -27,6 +27,9 @@ extern bool inplace_restoring_dump(void);
 extern IndexStmt *inplace_index_stmt(IndexStmt *stmt, const char *query);
 extern void inplace_before_alter_table(AlterTableStmt *stmt);
 
+/* inplace.c */
+extern VacuumStmt *inplace_vacuum_stmt(VacuumStmt *stmt, bool toplevel);
+
 /* above.c */
 extern void inplace_above_init(ProcessUtility_hook_type hook);
 

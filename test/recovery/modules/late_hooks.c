@@ -1,7 +1,7 @@
 /*
  * Hooks of an extension whose library comes before or after ours: one that looks
  * at the methods of a child's indexes when its paths have been made, and one
- * that executes CREATE INDEX itself instead of asking whoever is before it.
+ * that executes CREATE INDEX and VACUUM itself instead of asking whoever is before it.
  */
 #include "postgres.h"
 
@@ -9,10 +9,12 @@
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
+#include "commands/vacuum.h"
 #include "fmgr.h"
 #include "nodes/parsenodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/paths.h"
+#include "parser/parse_node.h"
 #include "parser/parse_utilcmd.h"
 #include "tcop/utility.h"
 #include "utils/lsyscache.h"
@@ -70,6 +72,12 @@ execute(PlannedStmt *pstmt, const char *query, bool readOnlyTree,
 	{
 		elog(NOTICE, "executed by another extension");
 		create_index(copyObject((IndexStmt *) pstmt->utilityStmt), query);
+	}
+	else if (IsA(pstmt->utilityStmt, VacuumStmt))
+	{
+		elog(NOTICE, "executed by another extension");
+		ExecVacuum(make_parsestate(NULL), (VacuumStmt *) pstmt->utilityStmt,
+				   context == PROCESS_UTILITY_TOPLEVEL);
 	}
 	else if (prev_ProcessUtility)
 		prev_ProcessUtility(pstmt, query, readOnlyTree, context, params, queryEnv, dest, qc);

@@ -1,7 +1,7 @@
 # Extensions with hooks of their own, preloaded before or after ours, or loaded by a
 # session: what they see of the planner's indexes (pg_hint_plan compares the methods
-# of a child's indexes with those of its parent's), and CREATE INDEX where one of
-# them executes it without asking us (as TimescaleDB does with hypertables).
+# of a child's indexes with those of its parent's), and CREATE INDEX and VACUUM FULL
+# where one of them executes it without asking us (as TimescaleDB does).
 
 use strict;
 use warnings;
@@ -88,6 +88,8 @@ sub all_of_it
 	is(made('made'), 'btree', "$how: it is btree");
 	is(printed('CREATE INDEX made ON plain (b)'), '', "$how: a table that the other leaves alone");
 	is(made('made'), 'inplace_btree', "$how: its index");
+	is(printed($_), $by, "$how: another executes $_") foreach 'VACUUM FULL', 'VACUUM (FULL, ANALYZE) plain, inplace.undo_log', 'VACUUM plain', 'VACUUM FULL inplace.undo_log';
+	is(printed('BEGIN; VACUUM FULL; COMMIT') =~ s/.*(cannot run inside a transaction block).*/$1/r, 'cannot run inside a transaction block', "$how: VACUUM in a transaction");
 	one($node, 'DROP SCHEMA s CASCADE');
 	return;
 }
