@@ -59,6 +59,7 @@
 #include "undo/undo.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/portal.h"
 #include "utils/syscache.h"
 #include "wal/wal.h"
@@ -461,10 +462,11 @@ IsVacuumFull(Node *stmt)
 /*
  * All tables of the database but ours that the user may VACUUM, as VACUUM itself
  * would list them: of tables that are listed it asks whether he may only when it has
- * locked them.  The list must survive the transactions that VACUUM makes.
+ * locked them.  The list must survive the transactions that VACUUM makes.  Other
+ * extensions want names (of a table that is gone by then VACUUM will say so).
  */
 static List *
-ListTablesToVacuum(void)
+ListTablesToVacuum(bool with_names)
 {
 	MemoryContext oldcontext;
 	Relation	pg_class;
@@ -478,6 +480,7 @@ ListTablesToVacuum(void)
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+		RangeVar   *name = NULL;
 
 		if (form->relkind != RELKIND_RELATION &&
 			form->relkind != RELKIND_MATVIEW &&
@@ -486,7 +489,10 @@ ListTablesToVacuum(void)
 		if (InplaceIsUndoRelation(form->oid) ||
 			!MayVacuum(form->oid, form, VACOPT_VACUUM | VACOPT_FULL))
 			continue;
-		result = lappend(result, makeVacuumRelation(NULL, form->oid, NIL));
+		if (with_names)
+			name = makeRangeVar(get_namespace_name(form->relnamespace),
+								pstrdup(NameStr(form->relname)), -1);
+		result = lappend(result, makeVacuumRelation(name, form->oid, NIL));
 	}
 	MemoryContextSwitchTo(oldcontext);
 	table_endscan(scan);
@@ -521,7 +527,7 @@ WithoutUndo(const List *named)
  * returned as it is.
  */
 VacuumStmt *
-inplace_vacuum_stmt(VacuumStmt *stmt, bool toplevel)
+inplace_vacuum_stmt(VacuumStmt *stmt, bool toplevel, bool with_names)
 {
 	MemoryContext oldcontext;
 
@@ -532,7 +538,7 @@ inplace_vacuum_stmt(VacuumStmt *stmt, bool toplevel)
 	if (stmt->rels == NIL)
 	{
 		PreventInTransactionBlock(toplevel, "VACUUM");
-		stmt->rels = ListTablesToVacuum();
+		stmt->rels = ListTablesToVacuum(with_names);
 		/* an empty list would be all tables, with the warnings once more */
 		if (stmt->rels == NIL)
 			stmt = NULL;
@@ -569,7 +575,9 @@ static void
 CallVacuum(UtilityArgs *u)
 {
 	VacuumStmt *stmt = (VacuumStmt *) u->pstmt->utilityStmt;
-	VacuumStmt *instead = inplace_vacuum_stmt(stmt, u->context == PROCESS_UTILITY_TOPLEVEL);
+	VacuumStmt *instead = inplace_vacuum_stmt(stmt,
+											  u->context == PROCESS_UTILITY_TOPLEVEL,
+											  prev_ProcessUtility_hook != NULL);
 
 	if (instead == NULL)
 		return;

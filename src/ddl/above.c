@@ -66,7 +66,8 @@ statement_instead(Node *stmt, ProcessUtilityContext context, const char *query)
 			return index != NULL ? index : stmt;
 		case T_VacuumStmt:
 			return (Node *) inplace_vacuum_stmt((VacuumStmt *) stmt,
-												context == PROCESS_UTILITY_TOPLEVEL);
+												context == PROCESS_UTILITY_TOPLEVEL,
+												true);
 		default:
 			return stmt;
 	}

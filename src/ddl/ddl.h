@@ -28,7 +28,8 @@ extern IndexStmt *inplace_index_stmt(IndexStmt *stmt, const char *query);
 extern void inplace_before_alter_table(AlterTableStmt *stmt);
 
 /* inplace.c */
-extern VacuumStmt *inplace_vacuum_stmt(VacuumStmt *stmt, bool toplevel);
+extern VacuumStmt *inplace_vacuum_stmt(VacuumStmt *stmt, bool toplevel,
+									   bool with_names);
 
 /* above.c */
 extern void inplace_above_init(ProcessUtility_hook_type hook);

@@ -75,6 +75,12 @@ execute(PlannedStmt *pstmt, const char *query, bool readOnlyTree,
 	}
 	else if (IsA(pstmt->utilityStmt, VacuumStmt))
 	{
+		ListCell   *lc;
+
+		/* as TimescaleDB does with those it knows, without a look whether there is one */
+		foreach(lc, ((VacuumStmt *) pstmt->utilityStmt)->rels)
+			if (strncmp(lfirst_node(VacuumRelation, lc)->relation->relname, "its_", 4) == 0)
+				elog(NOTICE, "one of its tables");
 		elog(NOTICE, "executed by another extension");
 		ExecVacuum(make_parsestate(NULL), (VacuumStmt *) pstmt->utilityStmt,
 				   context == PROCESS_UTILITY_TOPLEVEL);

@@ -88,7 +88,7 @@ sub all_of_it
 	is(made('made'), 'btree', "$how: it is btree");
 	is(printed('CREATE INDEX made ON plain (b)'), '', "$how: a table that the other leaves alone");
 	is(made('made'), 'inplace_btree', "$how: its index");
-	is(printed($_), $by, "$how: another executes $_") foreach 'VACUUM FULL', 'VACUUM (FULL, ANALYZE) plain, inplace.undo_log', 'VACUUM plain', 'VACUUM FULL inplace.undo_log';
+	is(printed($_) =~ s/^(one of its tables, )+//r, $by, "$how: another executes $_") foreach 'VACUUM FULL', 'VACUUM (FULL, ANALYZE) plain, inplace.undo_log', 'VACUUM plain', 'VACUUM FULL inplace.undo_log';
 	is(printed('BEGIN; VACUUM FULL; COMMIT') =~ s/.*(cannot run inside a transaction block).*/$1/r, 'cannot run inside a transaction block', "$how: VACUUM in a transaction");
 	one($node, 'DROP SCHEMA s CASCADE');
 	return;
