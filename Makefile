@@ -4,6 +4,7 @@
 #   make PG_CONFIG=... install
 #   make PG_CONFIG=... installcheck    (a running server with
 #                                       shared_preload_libraries = 'inplace')
+#   make PG_CONFIG=... dist            (build/inplace-VERSION.zip, for PGXN)
 #
 # ./check does all of that, on private servers of its own.
 
@@ -66,5 +67,15 @@ FORCE:
 installcheck: | $(OBJDIR)/regress
 $(OBJDIR)/regress:
 	mkdir -p $@
+
+# The archive for PGXN, of what has been committed.
+VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" inplace.control)
+.PHONY: dist
+dist:
+	@mkdir -p $(OBJDIR)
+	scripts/check-meta
+	git archive --format=zip --prefix=inplace-$(VERSION)/ \
+		-o $(OBJDIR)/inplace-$(VERSION).zip HEAD
+	@echo $(OBJDIR)/inplace-$(VERSION).zip
 
 -include $(OBJS:.o=.d)
