@@ -4,10 +4,12 @@ INSERT INTO fz SELECT g, repeat('f', 400) FROM generate_series(1, 2000) g;
 SELECT all_visible_sets, pages_frozen FROM inplace.stat_freeze WHERE relname = 'fz';
 -- off: as heap, nothing has to be frozen yet
 SET inplace.adaptive_freezing = off;
+CALL wait_for_others();
 VACUUM fz;
 SELECT all_visible_sets > 100 AS visible, all_frozen_sets, pages_frozen, observations
 FROM inplace.stat_freeze WHERE relname = 'fz';
 -- VACUUM FREEZE freezes all
+CALL wait_for_others();
 VACUUM (FREEZE) fz;
 SELECT all_frozen_sets = all_visible_sets AS all_frozen, pages_frozen = all_frozen_sets AS counted
 FROM inplace.stat_freeze WHERE relname = 'fz';
@@ -15,6 +17,7 @@ RESET inplace.adaptive_freezing;
 -- on: nothing is known, all is frozen
 CREATE TABLE fz2 (id int PRIMARY KEY, t text) USING inplace WITH (autovacuum_enabled = off);
 INSERT INTO fz2 SELECT g, repeat('f', 380) FROM generate_series(1, 2000) g;
+CALL wait_for_others();
 VACUUM fz2;
 SELECT all_frozen_sets = all_visible_sets AS all_frozen, pages_frozen = all_frozen_sets AS counted,
     threshold_seconds, target_seconds
@@ -32,6 +35,7 @@ COMMIT;
 SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';
 -- an insert unsets as well
+CALL wait_for_others();
 VACUUM (FREEZE) fz2;
 INSERT INTO fz2 VALUES (3000, 'x');
 SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
@@ -44,6 +48,7 @@ SELECT sum(pages) = pg_relation_size('fz2') / current_setting('block_size')::int
     sum(pages) FILTER (WHERE age_from >= '1 hour' OR age_from IS NULL) AS old
 FROM inplace.visibility_summary('fz2');
 CREATE UNLOGGED TABLE fzu USING inplace AS SELECT 1 AS x;
+CALL wait_for_others();
 VACUUM fzu;
 SELECT extract(epoch FROM age_from)::int AS age_from, extract(epoch FROM age_to)::int AS age_to, pages, all_visible, all_frozen
 FROM inplace.visibility_summary('fzu');
@@ -86,10 +91,13 @@ DROP FUNCTION fz_p;
 CREATE TABLE fzr (id int, t text) USING inplace WITH (autovacuum_enabled = off);
 INSERT INTO fzr SELECT g, repeat('f', 400) FROM generate_series(1, 2000) g;
 SET inplace.adaptive_freezing = off;
+CALL wait_for_others();
 VACUUM fzr;
+CALL wait_for_others();
 VACUUM fzr;
 SELECT all_visible_sets > 100 AS visible, all_frozen_sets FROM inplace.stat_freeze WHERE relname = 'fzr';
 RESET inplace.adaptive_freezing;
+CALL wait_for_others();
 VACUUM fzr;
 SELECT all_frozen_sets = all_visible_sets AS frozen, pages_frozen = all_frozen_sets AS counted, all_visible_unsets
 FROM inplace.stat_freeze WHERE relname = 'fzr';
@@ -99,6 +107,7 @@ DROP TABLE fzr;
 CREATE TABLE fzf (id int, t text) USING inplace WITH (autovacuum_enabled = off);
 INSERT INTO fzf SELECT g, repeat('f', 400) FROM generate_series(1, 1000) g;
 DELETE FROM fzf WHERE id % 3 = 0;
+CALL wait_for_others();
 VACUUM fzf;
 SELECT all_visible_sets > 40 AS visible, pages_frozen = all_visible_sets AS all_frozen, fill_observations, fill_probability
 FROM inplace.stat_freeze WHERE relname = 'fzf';
@@ -108,12 +117,14 @@ FROM inplace.stat_freeze WHERE relname = 'fzf';
 INSERT INTO fzf SELECT g, repeat('f', 400) FROM generate_series(2001, 3000) g;
 DELETE FROM fzf WHERE id % 3 = 0 AND id > 2100;
 CREATE TEMP TABLE fzf_before AS SELECT all_frozen_sets, pages_frozen FROM inplace.stat_freeze WHERE relname = 'fzf';
+CALL wait_for_others();
 VACUUM fzf;
 SELECT s.pages_frozen - b.pages_frozen = s.all_frozen_sets - b.all_frozen_sets AS same, s.pages_frozen - b.pages_frozen BETWEEN 40 AND 60 AS full_ones,
     (SELECT sum(all_visible - all_frozen) FROM inplace.visibility_summary('fzf')) BETWEEN 30 AND 60 AS with_room
 FROM inplace.stat_freeze s, fzf_before b WHERE s.relname = 'fzf';
 -- pages without rows are all-frozen at no cost, so nothing is in vain
 DELETE FROM fzf;
+CALL wait_for_others();
 VACUUM (TRUNCATE off) fzf;
 SELECT sum(all_frozen) = sum(pages) AS all_frozen FROM inplace.visibility_summary('fzf');
 UPDATE fzf_before SET (all_frozen_sets, pages_frozen) = (SELECT all_frozen_unsets, early_frozen_unsets FROM inplace.stat_freeze WHERE relname = 'fzf');
@@ -126,6 +137,7 @@ CREATE TABLE fz3 (id int, t text) USING inplace WITH (autovacuum_enabled = off);
 INSERT INTO fz3 SELECT g, repeat('f', 400) FROM generate_series(1, 200) g;
 SELECT inplace.set_freeze_options('fz3', adaptive_freezing => false, target_freeze_duration => 77);
 SELECT label FROM pg_seclabels WHERE provider = 'inplace' AND objname = 'fz3';
+CALL wait_for_others();
 VACUUM fz3;
 SELECT all_frozen_sets, target_seconds, adaptive_freezing, target_freeze_duration FROM inplace.stat_freeze WHERE relname = 'fz3';
 ALTER TABLE fz3 RENAME TO fz4;
@@ -133,6 +145,7 @@ SELECT inplace.set_freeze_options('fz4', true);
 SET inplace.adaptive_freezing = off;
 SET inplace.target_freeze_duration = 55;
 INSERT INTO fz4 SELECT g, repeat('f', 400) FROM generate_series(3001, 5000) g;
+CALL wait_for_others();
 VACUUM fz4;
 SELECT all_frozen_sets > 0 AS frozen, target_seconds, adaptive_freezing, target_freeze_duration FROM inplace.stat_freeze WHERE relname = 'fz4';
 SELECT inplace.set_freeze_options('fz4');
@@ -169,10 +182,13 @@ SELECT count(*) FROM pg_seclabel WHERE provider = 'inplace';
 -- changed since they were set a moment ago says nothing
 CREATE TABLE fzl (id int PRIMARY KEY, a int, t text) USING inplace WITH (autovacuum_enabled = off, fillfactor = 10);
 INSERT INTO fzl SELECT g, g, repeat('f', 700) FROM generate_series(1, 12000) g;
+CALL wait_for_others();
 VACUUM fzl;
 DO $$ BEGIN PERFORM pg_sleep(2); UPDATE fzl SET a = a + 1; END $$;
+CALL wait_for_others();
 VACUUM fzl;
 DO $$ BEGIN PERFORM pg_sleep(2); UPDATE fzl SET a = a + 1; END $$;
+CALL wait_for_others();
 VACUUM fzl;
 SELECT observations < 1000 AS few_remembered, threshold_seconds > 0.9 AS not_frozen_at_once FROM inplace.stat_freeze WHERE relname = 'fzl';
 DROP TABLE fzl;

@@ -5,6 +5,18 @@ RESET client_min_messages;
 CREATE EXTENSION inplace;
 SELECT amname, amtype FROM pg_am WHERE amname LIKE 'inplace%' ORDER BY 1;
 
+-- Until nobody else has a snapshot, or an xid (autovacuum, the undo worker): then VACUUM
+-- can do all that it is to do.
+CREATE PROCEDURE wait_for_others() LANGUAGE plpgsql AS $$
+BEGIN
+    WHILE EXISTS (SELECT FROM pg_stat_activity
+                  WHERE datid = (SELECT oid FROM pg_database WHERE datname = current_database())
+                    AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL))
+    LOOP
+        PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+    END LOOP;
+END $$;
+
 -- The findings of inplace.check on every inplace table of the database.
 CREATE FUNCTION check_all(OUT rel text, OUT block bigint, OUT item int,
                           OUT index text, OUT severity text, OUT problem text)
