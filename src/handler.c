@@ -14,8 +14,6 @@
 
 PG_FUNCTION_INFO_V1(inplace_table_handler);
 
-static TableAmRoutine inplace_methods;
-
 static const TupleTableSlotOps *
 inplace_slot_callbacks(Relation rel)
 {
@@ -23,10 +21,8 @@ inplace_slot_callbacks(Relation rel)
 }
 
 static void
-init_methods(void)
+fill_routine(TableAmRoutine *am)
 {
-	TableAmRoutine *am = &inplace_methods;
-
 	am->type = T_TableAmRoutine;
 	am->slot_callbacks = inplace_slot_callbacks;
 
@@ -47,14 +43,6 @@ init_methods(void)
 	inplace_init_ddl_methods(am);
 }
 
-const TableAmRoutine *
-GetInplaceTableAmRoutine(void)
-{
-	if (inplace_methods.type != T_TableAmRoutine)
-		init_methods();
-	return &inplace_methods;
-}
-
 /* the server asks when it makes a relcache entry of a table */
 Datum
 inplace_table_handler(PG_FUNCTION_ARGS)
@@ -62,5 +50,7 @@ inplace_table_handler(PG_FUNCTION_ARGS)
 	NoLockInUserCode();
 	InplaceGuardClient();
 	UndoRelRenew();
-	PG_RETURN_POINTER(GetInplaceTableAmRoutine());
+	if (inplace_table_am.type != T_TableAmRoutine)
+		fill_routine(&inplace_table_am);
+	PG_RETURN_POINTER(&inplace_table_am);
 }

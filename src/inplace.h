@@ -41,7 +41,6 @@
 
 /* inplace.c */
 extern bool inplace_preloaded;	/* shared memory and rmgr are there */
-extern int	inplace_undo_extents;	/* capacity of the undo extent map */
 
 /* number of ExecutorRun/ExecutorFinish calls we are inside of */
 extern int	inplace_executor_depth;
@@ -66,10 +65,10 @@ extern Relation InplaceOpenArgument(Oid relid, LOCKMODE lockmode);
  */
 extern bool InplaceXidsRunShort(void);
 
-/* handler.c */
-extern const TableAmRoutine *GetInplaceTableAmRoutine(void);
+/* the table access method's routine; by its address a table is known for ours */
+extern TableAmRoutine inplace_table_am;
 
 #define RelationIsInplace(rel) \
-	((rel)->rd_tableam == GetInplaceTableAmRoutine())
+	((rel)->rd_tableam == &inplace_table_am)
 
 #endif							/* INPLACE_H */

@@ -55,6 +55,9 @@ extern bool inplace_index_can_have_method(Oid indexid, Oid am);
 extern void inplace_index_set_method(Oid indexid, Oid am);
 extern void inplace_index_set_relam(Oid indexid, Oid am);
 
+/* utility.c */
+extern void inplace_utility_init(void);
+
 /* convert.c */
 extern List *inplace_partition_tree(Oid relid, LOCKMODE lockmode);
 

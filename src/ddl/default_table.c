@@ -280,7 +280,7 @@ table_made(Oid relid)
 		return;
 	am = rel->rd_rel->relam;
 	relkind = rel->rd_rel->relkind;
-	is_ours = rel->rd_tableam == GetInplaceTableAmRoutine();
+	is_ours = RelationIsInplace(rel);
 	RelationClose(rel);
 	if (relkind != RELKIND_RELATION && relkind != RELKIND_MATVIEW &&
 		relkind != RELKIND_PARTITIONED_TABLE)

@@ -154,8 +154,7 @@ is_to_be_looked_at(Relation rel, SeenFile *key)
 	if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_MATVIEW) ||
 		RelationGetRelid(rel) < FirstNormalObjectId ||
 		RELATION_IS_OTHER_TEMP(rel) ||
-		(form->relam != HEAP_TABLE_AM_OID &&
-		 rel->rd_tableam != GetInplaceTableAmRoutine()))
+		(form->relam != HEAP_TABLE_AM_OID && !RelationIsInplace(rel)))
 		return false;
 
 	key->spc = LocatorSpc(RelLocator(rel));

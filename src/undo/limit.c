@@ -24,6 +24,8 @@
 #include "undo/space.h"
 #include "utils/backend_status.h"
 
+int			inplace_undo_limit = 0;
+
 /* so many holders are named, ... */
 #define LIMIT_HOLDERS		8
 /* so much of what they are doing, ... */

@@ -87,6 +87,8 @@
 #include "utils/resowner.h"
 #include "wal/wal.h"
 
+int			inplace_undo_extents = 262144;
+
 UndoShared *undo_shared = NULL;
 static UndoExtent *undo_pool = NULL;
 static uint16 *undo_free_chunks = NULL;

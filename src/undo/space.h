@@ -140,6 +140,7 @@ typedef struct UndoShared
 extern UndoShared *undo_shared;
 
 /* GUCs */
+extern int	inplace_undo_extents;	/* capacity of the undo extent map */
 extern int	inplace_undo_limit;
 extern int	inplace_undo_worker_delay;
 extern int	inplace_max_undo_workers;
