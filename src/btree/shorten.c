@@ -85,15 +85,13 @@ struct Shortening
 	BlockNumber moved;
 };
 
-/* indexes with nbtree's pages, of a version that has TIDs for keys, too */
+/* are its pages, which are nbtree's, of a version that has TIDs for keys, too? */
 bool
 inplace_can_shorten(Relation index)
 {
 	bool		heapkeyspace;
 	bool		allequalimage;
 
-	if (index->rd_rel->relam != BTREE_AM_OID && !inplace_index_is_btree(index))
-		return false;
 	_bt_metaversion(index, &heapkeyspace, &allequalimage);
 	return heapkeyspace;
 }

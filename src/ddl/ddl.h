@@ -53,7 +53,6 @@ extern void inplace_before_create_opclass(CreateOpClassStmt *stmt);
 /* index_method.c */
 extern bool inplace_index_can_have_method(Oid indexid, Oid am);
 extern void inplace_index_set_method(Oid indexid, Oid am);
-extern void inplace_index_set_relam(Oid indexid, Oid am);
 
 /* utility.c */
 extern void inplace_utility_init(void);

@@ -12,11 +12,6 @@
  * anything, and for nothing else: so that is where they are refused.  The hooks of the
  * function manager tell when one is running.
  *
- * pglogical's apply worker finds the row to be changed by the table's method, and
- * then takes the slot for one of heap's, and deletes by heap_delete().  It is known by
- * where it comes from, and that it looks for a row with no query running.  (With
- * pglogical.use_spi it executes statements, which is fine.)
- *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -27,7 +22,6 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "own.h"
-#include "postmaster/bgworker.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -125,22 +119,6 @@ inplace_heap_readers_init(void)
 	needs_fmgr_hook = needs_hook;
 	prev_fmgr_hook = fmgr_hook;
 	fmgr_hook = call_hook;
-}
-
-/*
- * A row was found by a dirty snapshot, as one does who is going to change it.
- */
-void
-inplace_refuse_heap_writer(Relation rel)
-{
-	if (likely(MyBgworkerEntry == NULL) || inplace_executor_depth > 0 ||
-		strcmp(MyBgworkerEntry->bgw_library_name, "pglogical") != 0)
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("pglogical cannot change rows of relation \"%s\" of access method \"inplace\" by functions of heap",
-					RelationGetRelationName(rel)),
-			 errhint("Set pglogical.use_spi to on, and pglogical.conflict_resolution to error, on the subscriber.")));
 }
 
 uint64

@@ -107,28 +107,6 @@ inplace_index_can_have_method(Oid indexid, Oid am)
 	return result;
 }
 
-/*
- * What pg_class says, and nothing else.
- */
-void
-inplace_index_set_relam(Oid indexid, Oid am)
-{
-	Relation	pg_class = table_open(RelationRelationId, RowExclusiveLock);
-	HeapTuple	tuple = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(indexid));
-	ItemPointerData tid;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", indexid);
-	/* the server updates this row in place, too, and this is its rule */
-	tid = tuple->t_self;
-	LockTuple(pg_class, &tid, ExclusiveLock);
-	((Form_pg_class) GETSTRUCT(tuple))->relam = am;
-	CatalogTupleUpdate(pg_class, &tid, tuple);
-	UnlockTuple(pg_class, &tid, ExclusiveLock);
-	heap_freetuple(tuple);
-	table_close(pg_class, RowExclusiveLock);
-}
-
 static void
 update_pg_index(Oid indexid, HeapTuple tuple, oidvector *opclasses)
 {

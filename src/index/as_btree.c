@@ -21,10 +21,16 @@
  */
 #include "inplace.h"
 
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
+#include "catalog/indexing.h"
 #include "catalog/pg_am_d.h"
+#include "catalog/pg_class.h"
 #include "index/index.h"
+#include "storage/lmgr.h"
 #include "utils/inval.h"
+#include "utils/syscache.h"
 
 static ActsAsBtree *acting = NULL;
 
@@ -67,4 +73,26 @@ inplace_as_btree_init(void)
 {
 	CacheRegisterRelcacheCallback(keep_acting, (Datum) 0);
 	RegisterXactCallback(forget_acting, NULL);
+}
+
+/*
+ * What pg_class says, and nothing else.
+ */
+void
+inplace_index_set_relam(Oid indexid, Oid am)
+{
+	Relation	pg_class = table_open(RelationRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(indexid));
+	ItemPointerData tid;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", indexid);
+	/* the server updates this row in place, too, and this is its rule */
+	tid = tuple->t_self;
+	LockTuple(pg_class, &tid, ExclusiveLock);
+	((Form_pg_class) GETSTRUCT(tuple))->relam = am;
+	CatalogTupleUpdate(pg_class, &tid, tuple);
+	UnlockTuple(pg_class, &tid, ExclusiveLock);
+	heap_freetuple(tuple);
+	table_close(pg_class, RowExclusiveLock);
 }

@@ -291,6 +291,9 @@ extern void inplace_act_as_btree(ActsAsBtree *as, Relation index);
 extern void inplace_act_as_itself(ActsAsBtree *as);
 extern void inplace_as_btree_init(void);
 
+/* what pg_class says, and nothing else */
+extern void inplace_index_set_relam(Oid indexid, Oid am);
+
 /* btree_handler.c */
 
 extern bool inplace_index_is_btree(Relation index);

@@ -542,7 +542,6 @@ extern void inplace_slot_tagged(Relation rel);
 
 /* heap_readers.c */
 extern void inplace_heap_readers_init(void);
-extern void inplace_refuse_heap_writer(Relation rel);
 extern uint64 inplace_relation_size(Relation rel, ForkNumber fork);
 
 /* whose_page.c */

@@ -397,13 +397,6 @@ redo_delete(XLogReaderState *record)
 		inplace_redo_delete_compact(record, data, len);
 }
 
-void
-inplace_page_undo_deletes(Page page, const OffsetNumber *offs, int n)
-{
-	for (int i = 0; i < n; i++)
-		HdrUndoBareDelete(PageGetTupleAt(page, offs[i]));
-}
-
 static void
 redo_undo_deletes(XLogReaderState *record)
 {

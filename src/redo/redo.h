@@ -84,12 +84,12 @@ extern void inplace_redo_delete_compact(XLogReaderState *record,
 extern void inplace_redo_delete_bare(XLogReaderState *record,
 									 const char *data, Size len);
 
-/* log_update.c */
+/* redo_update.c */
 extern void inplace_redo_update_from_page(XLogReaderState *record,
 										  const char *data, Size len,
 										  bool clear_visible);
 
-/* log_vacuum.c: redo of the records that VACUUM and pruning write */
+/* redo_vacuum.c: redo of the records that VACUUM and pruning write */
 extern void inplace_redo_prune(XLogReaderState *record);
 extern void inplace_redo_vacuum(XLogReaderState *record);
 extern void inplace_redo_freeze(XLogReaderState *record);
@@ -99,7 +99,7 @@ extern void inplace_redo_discard(XLogReaderState *record);
 /* ... a recovery conflict with snapshots that do not see horizon */
 extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);
 
-/* log_merge.c, log_relocate.c */
+/* redo_btree.c */
 extern void inplace_redo_merge(XLogReaderState *record);
 extern void inplace_redo_relocate(XLogReaderState *record);
 

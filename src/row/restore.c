@@ -25,6 +25,7 @@
 #include "page/delta.h"
 #include "row/lock_trace.h"
 #include "row/rowcheck.h"
+#include "scan/scan.h"
 #include "undo/undo.h"
 #include "wal/wal.h"
 
@@ -300,4 +301,50 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 	}
 	UnlockReleaseBuffer(buffer);
 	return changed;
+}
+
+/*
+ * Is there a row whose newest version is aborted, from this one on?
+ */
+static bool
+next_aborted(Relation rel, Buffer buffer, OffsetNumber *off)
+{
+	Page		page = RowPage(rel, buffer);
+	OffsetNumber maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+
+	for (; *off <= maxoff; (*off)++)
+	{
+		bool		all_visible;
+
+		if (ItemIdIsNormal(PageGetItemId(page, *off)) &&
+			inplace_row_state(rel, PageGetTupleAt(page, *off), buffer,
+							  InvalidTransactionId, NULL,
+							  &all_visible) == ROW_ABORTED_CHANGE)
+			return true;
+	}
+	return false;
+}
+
+void
+inplace_restore_page(Relation rel, Buffer buffer, bool must)
+{
+	OffsetNumber off = FirstOffsetNumber;
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	while (next_aborted(rel, buffer, &off))
+	{
+		if (must && InplaceRestoreNeedsUndo(rel, buffer, off))
+		{
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			(void) UndoReserveRestore(rel, false);
+			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+			continue;
+		}
+		if (!InplaceRestoreRow(rel, buffer, off, must) && must)
+			elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
+				 BufferGetBlockNumber(buffer), off,
+				 RelationGetRelationName(rel));
+		off++;
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 }

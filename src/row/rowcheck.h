@@ -202,7 +202,7 @@ extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 								 TransactionId xid, TransactionId locker,
 								 bool multi, LockTupleMode mode);
 
-/* delete.c: what update and delete share */
+/* change.c */
 extern bool inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 								  Buffer *vmbuffer);
 extern Size inplace_keep_lockers(Relation rel, BlockNumber blk,

@@ -37,6 +37,21 @@ RowVersionAlloc(void)
 	return (RowVersion *) palloc(sizeof(RowVersion));
 }
 
+RowVersion *
+inplace_scratch_version(void)
+{
+	static RowVersion *version = NULL;
+
+	if (unlikely(version == NULL))
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		version = RowVersionAlloc();
+		MemoryContextSwitchTo(old);
+	}
+	return version;
+}
+
 /*
  * Set a hint bit.  As for heap, a committed bit must not reach disk before
  * the commit record, so it is not set while that is neither flushed nor
@@ -234,6 +249,35 @@ inplace_quick_visible(InplaceTupleHeader tup, Snapshot snapshot)
 	}
 	if ((infomask & IP_ABORTED) && !HdrHasUndo(tup))
 		return 0;
+	return -1;
+}
+
+/*
+ * t_xid has no hint yet.  A row that we inserted tells its command itself.
+ * If the xid is in the snapshot, then no need to look for its state: the
+ * version is not visible, an older one may be.
+ */
+int
+inplace_settle_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
+					   Snapshot snapshot)
+{
+	if (HdrHasCid(tup) && TransactionIdIsCurrentTransactionId(tup->t_xid))
+		return HdrFreshCid(tup) < snapshot->curcid ? 1 : 0;
+
+	if (HdrIsSpeculative(tup) ||
+		XidInMVCCSnapshot(tup->t_xid, snapshot))
+		return -1;
+
+	switch (inplace_xid_status(rel, tup, buffer))
+	{
+		case XID_COMMITTED:
+			return (tup->t_infomask & IP_DELETED) ? 0 : 1;
+		case XID_ABORTED:
+			return (tup->t_infomask & IP_FRESH) ? 0 : -1;
+		case XID_CURRENT:
+		case XID_IN_PROGRESS:
+			break;
+	}
 	return -1;
 }
 

@@ -18,206 +18,19 @@
  */
 #include "inplace.h"
 
+#include "index/dirty.h"
 #include "index/index.h"
 #include "modify/table.h"
 #include "nodes/execnodes.h"
 #include "page/delta.h"
 #include "pgstat.h"
-#include "row/dirty.h"
+#include "postmaster/bgworker.h"
 #include "row/found_row.h"
 #include "row/rowcheck.h"
 #include "scan/scan.h"
 #include "storage/predicate.h"
 #include "undo/undo.h"
 #include "utils/memutils.h"
-
-/* ------------------------------------------------------------------------
- * Shared by the readers
- * ------------------------------------------------------------------------
- */
-
-RowVersion *
-inplace_scratch_version(void)
-{
-	static RowVersion *version = NULL;
-
-	if (unlikely(version == NULL))
-	{
-		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-
-		version = RowVersionAlloc();
-		MemoryContextSwitchTo(old);
-	}
-	return version;
-}
-
-/*
- * t_xid has no hint yet.  A row that we inserted tells its command itself.
- * If the xid is in the snapshot, then no need to look for its state: the
- * version is not visible, an older one may be.
- */
-int
-inplace_settle_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
-					   Snapshot snapshot)
-{
-	if (HdrHasCid(tup) && TransactionIdIsCurrentTransactionId(tup->t_xid))
-		return HdrFreshCid(tup) < snapshot->curcid ? 1 : 0;
-
-	if (HdrIsSpeculative(tup) ||
-		XidInMVCCSnapshot(tup->t_xid, snapshot))
-		return -1;
-
-	switch (inplace_xid_status(rel, tup, buffer))
-	{
-		case XID_COMMITTED:
-			return (tup->t_infomask & IP_DELETED) ? 0 : 1;
-		case XID_ABORTED:
-			return (tup->t_infomask & IP_FRESH) ? 0 : -1;
-		case XID_CURRENT:
-		case XID_IN_PROGRESS:
-			break;
-	}
-	return -1;
-}
-
-/*
- * Is there a row whose newest version is aborted, from this one on?
- */
-static bool
-next_aborted(Relation rel, Buffer buffer, OffsetNumber *off)
-{
-	Page		page = RowPage(rel, buffer);
-	OffsetNumber maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
-
-	for (; *off <= maxoff; (*off)++)
-	{
-		bool		all_visible;
-
-		if (ItemIdIsNormal(PageGetItemId(page, *off)) &&
-			inplace_row_state(rel, PageGetTupleAt(page, *off), buffer,
-							  InvalidTransactionId, NULL,
-							  &all_visible) == ROW_ABORTED_CHANGE)
-			return true;
-	}
-	return false;
-}
-
-void
-inplace_restore_page(Relation rel, Buffer buffer, bool must)
-{
-	OffsetNumber off = FirstOffsetNumber;
-
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	while (next_aborted(rel, buffer, &off))
-	{
-		if (must && InplaceRestoreNeedsUndo(rel, buffer, off))
-		{
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			(void) UndoReserveRestore(rel, false);
-			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-			continue;
-		}
-		if (!InplaceRestoreRow(rel, buffer, off, must) && must)
-			elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
-				 BufferGetBlockNumber(buffer), off,
-				 RelationGetRelationName(rel));
-		off++;
-	}
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-}
-
-void
-inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,
-				   OffsetNumber off, InplaceTupleHeader tup, Size len)
-{
-	walk->rel = rel;
-	walk->blk = blk;
-	walk->off = off;
-	memset(&walk->guard, 0, sizeof(walk->guard));
-	walk->cur = 0;
-	walk->tuple = (InplaceTupleHeader) walk->space[0].data;
-	walk->len = len;
-	memcpy(walk->tuple, tup, len);
-	walk->tuple->t_infomask &= ~IP_PADDED;
-}
-
-/*
- * The version before, but neither from one whose xid precedes horizon, nor to one that
- * somebody replaced whose xid precedes needed_from.
- */
-static bool
-walk_back(ChainWalk *walk, TransactionId horizon, TransactionId needed_from)
-{
-	InplaceTupleHeader tup = walk->tuple;
-	UndoRecord *rec = &walk->rec;
-
-	for (;;)
-	{
-		InplaceTupleHeader old;
-		UndoPtr		ptr;
-		int			len;
-
-		/* a lock may stand between two versions; it has the newer's xid */
-		if (!HdrHasUndo(tup) || (tup->t_infomask & IP_FROZEN) ||
-			TransactionIdPrecedes(tup->t_xid, horizon))
-			return false;
-
-		ptr = HdrUndoPtr(tup);
-		if (!UndoPtrIsValid(ptr) ||
-			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
-			return false;
-		UndoWalkCheck(&walk->guard, walk->rel, ptr, walk->blk, walk->off);
-		if (rec->hdr.ur_type == UNDO_UPDATE &&
-			TransactionIdPrecedes(rec->replaced.xid, needed_from))
-			return false;
-
-		walk->change = (UndoRecordType) rec->hdr.ur_type;
-		if (walk->change != UNDO_UPDATE)
-		{
-			/* the row itself was left as it is */
-			*tup = rec->old;
-			tup->t_infomask &= ~IP_PADDED;
-			if (walk->change == UNDO_LOCK)
-				continue;
-			return true;
-		}
-
-		old = (InplaceTupleHeader) walk->space[1 - walk->cur].data;
-		*old = rec->old;
-		old->t_infomask &= ~IP_PADDED;
-		len = delta_apply(rec->payload, rec->payload_len,
-						  (char *) tup + SizeOfInplaceTupleHeader,
-						  walk->len - SizeOfInplaceTupleHeader,
-						  (char *) old + SizeOfInplaceTupleHeader,
-						  BLCKSZ - SizeOfInplaceTupleHeader);
-		if (len < 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("undo record does not fit row (%u,%u) of relation \"%s\"",
-							walk->blk, walk->off,
-							RelationGetRelationName(walk->rel))));
-		walk->cur = 1 - walk->cur;
-		walk->tuple = old;
-		walk->len = SizeOfInplaceTupleHeader + len;
-		return true;
-	}
-}
-
-bool
-inplace_walk_back(ChainWalk *walk, TransactionId horizon)
-{
-	return walk_back(walk, horizon, InvalidTransactionId);
-}
-
-/*
- * Where versions have been squeezed, the one before may be that of a snapshot that is
- * gone, though this one is needed: then its values in the TOAST table may be, too.
- */
-bool
-inplace_walk_back_needed(ChainWalk *walk, TransactionId horizon)
-{
-	return walk_back(walk, horizon, horizon);
-}
 
 /*
  * The line pointer of a row on a page, or NULL if there is no row there (any
@@ -452,6 +265,27 @@ known_to_be_gone(const InplaceIndexFetchData *fetch, OffsetNumber off,
 		off >= fetch->gone_first && off <= fetch->gone_last;
 }
 
+/*
+ * A row was found by a dirty snapshot, as one does who is going to change it.
+ *
+ * pglogical's apply worker finds the row to be changed by the table's method, and
+ * then takes the slot for one of heap's, and deletes by heap_delete().  It is known by
+ * where it comes from, and that it looks for a row with no query running.  (With
+ * pglogical.use_spi it executes statements, which is fine.)
+ */
+static void
+refuse_heap_writer(Relation rel)
+{
+	if (likely(MyBgworkerEntry == NULL) || inplace_executor_depth > 0 ||
+		strcmp(MyBgworkerEntry->bgw_library_name, "pglogical") != 0)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("pglogical cannot change rows of relation \"%s\" of access method \"inplace\" by functions of heap",
+					RelationGetRelationName(rel)),
+			 errhint("Set pglogical.use_spi to on, and pglogical.conflict_resolution to error, on the subscriber.")));
+}
+
 static bool
 inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 						  Snapshot snapshot, TupleTableSlot *slot,
@@ -552,7 +386,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		return_payload(fetch, slot);
 	if (found && snapshot->snapshot_type == SNAPSHOT_DIRTY)
 	{
-		inplace_refuse_heap_writer(rel);
+		refuse_heap_writer(rel);
 		inplace_note_found_row(rel, slot);
 	}
 	if (all_dead)

@@ -304,6 +304,8 @@ prepare(InplaceVacuum *vac, int i)
 	Shortening *result;
 	const IndexBulkDeleteResult *istat;
 
+	if (index->rd_rel->relam != BTREE_AM_OID && !inplace_index_is_btree(index))
+		return NULL;
 	if (!inplace_can_shorten(index) || inplace_index_is_locked(index))
 		return NULL;
 	if (vac->indstats[i] == NULL)

@@ -2,8 +2,8 @@
  *
  * log_merge.c
  *	  Merging two leaf pages of an inplace_btree, or moving some entries from
- *	  one to the other (btree/merge.c): the changes to the pages, their records
- *	  and replay.
+ *	  one to the other (btree/merge.c): the changes to the pages, and their
+ *	  records.  Replay is in redo/redo_btree.c.
  *
  * The record is an XLOG_IP_VACUUM with XLIP_MERGE, or XLIP_SHIFT, too (wal.h).  Its
  * pages are nbtree's, and what is left of them is as nbtree's own records would have
@@ -19,9 +19,7 @@
 
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
-#include "access/xlogutils.h"
-#include "btree/standby_scan.h"
-#include "redo/redo.h"
+#include "wal/wal.h"
 
 /* ---------------- the pages ---------------- */
 
@@ -198,163 +196,4 @@ inplace_log_shift(Buffer right, Buffer left, Buffer parent, OffsetNumber off,
 	PageSetLSN(BufferGetPage(right), lsn);
 	PageSetLSN(BufferGetPage(left), lsn);
 	PageSetLSN(BufferGetPage(parent), lsn);
-}
-
-/* ---------------- replay ---------------- */
-
-static void
-redo_right(XLogReaderState *record, Buffer buffer)
-{
-	Page		page = BufferGetPage(buffer);
-	Page		result = PageGetTempPage(page);
-	Size		len;
-	char	   *entries = XLogRecGetBlockData(record, 0, &len);
-
-	if (!inplace_page_merge(result, page, entries, len))
-		inplace_bad_record(record, "entries do not fit their page");
-	PageRestoreTempPage(result, page);
-	PageSetLSN(page, record->EndRecPtr);
-	MarkBufferDirty(buffer);
-}
-
-/* (not aligned in the record) */
-static IndexTuple
-shift_hikey(XLogReaderState *record)
-{
-	Size		len = XLogRecGetDataLen(record) - SizeOfIpShift;
-	IndexTuple	hikey = palloc0(MAXALIGN(Max(len, sizeof(IndexTupleData))));
-
-	memcpy(hikey, XLogRecGetData(record) + SizeOfIpShift, len);
-	if (len < sizeof(IndexTupleData) || IndexTupleSize(hikey) != len)
-		inplace_bad_record(record, "high key of another length");
-	return hikey;
-}
-
-static void
-redo_left(XLogReaderState *record, const xl_ip_shift *xlrec, IndexTuple hikey,
-		  Buffer buffer)
-{
-	Page		page = BufferGetPage(buffer);
-	Page		result = PageGetTempPage(page);
-
-	if (xlrec->first > PageGetMaxOffsetNumber(page) ||
-		!inplace_page_cut(result, page, hikey, xlrec->first))
-		inplace_bad_record(record, "entries not at their place");
-	PageRestoreTempPage(result, page);
-	PageSetLSN(page, record->EndRecPtr);
-	MarkBufferDirty(buffer);
-}
-
-/* a merge, or with "hikey" a shift */
-static void
-redo_parent(XLogReaderState *record, OffsetNumber off, IndexTuple hikey,
-			BlockNumber right)
-{
-	Buffer		buffer;
-
-	if (XLogReadBufferForRedo(record, 2, &buffer) == BLK_NEEDS_REDO)
-	{
-		Page		page = BufferGetPage(buffer);
-
-		if (off >= PageGetMaxOffsetNumber(page))
-			inplace_bad_record(record, "no downlink at its place");
-		if (hikey == NULL)
-			inplace_page_drop_downlink(page, off, right);
-		else if (!inplace_page_rekey_downlink(page, off, hikey, right))
-			inplace_bad_record(record, "no room for a downlink");
-		PageSetLSN(page, record->EndRecPtr);
-		MarkBufferDirty(buffer);
-	}
-	if (BufferIsValid(buffer))
-		UnlockReleaseBuffer(buffer);
-}
-
-/* as XLogReadBufferForRedo(), of a page that is locked already */
-static XLogRedoAction
-action_of_locked(XLogReaderState *record, uint8 block_id, Buffer buffer)
-{
-	Page		page = BufferGetPage(buffer);
-
-	if (!XLogRecBlockImageApply(record, block_id))
-		return record->EndRecPtr <= PageGetLSN(page) ? BLK_DONE : BLK_NEEDS_REDO;
-	if (!RestoreBlockImage(record, block_id, page))
-		inplace_bad_record(record, record->errormsg_buf);
-	PageSetLSN(page, record->EndRecPtr);
-	MarkBufferDirty(buffer);
-	return BLK_RESTORED;
-}
-
-/*
- * The page that the entries leave.  What scans have copied of it they may use while
- * they have it pinned (index/README.md), so it is locked first, when nobody has.
- */
-static XLogRedoAction
-lock_left(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
-		  ReadBufferMode mode, Buffer *buffer)
-{
-	*buffer = standby_lock_merged(loc, left);
-	if (BufferIsValid(*buffer))
-		return action_of_locked(record, 1, *buffer);
-	return XLogReadBufferForRedoExtended(record, 1, mode, false, buffer);
-}
-
-static void
-redo_shift(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
-		   BlockNumber right)
-{
-	const xl_ip_shift *xlrec = (const xl_ip_shift *) XLogRecGetData(record);
-	IndexTuple	hikey = shift_hikey(record);
-	Buffer		lbuf;
-	Buffer		rbuf;
-
-	if (lock_left(record, loc, left, RBM_NORMAL, &lbuf) == BLK_NEEDS_REDO)
-		redo_left(record, xlrec, hikey, lbuf);
-	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
-		redo_right(record, rbuf);
-	standby_note_merge(loc, left, right);
-	if (BufferIsValid(rbuf))
-		UnlockReleaseBuffer(rbuf);
-	if (BufferIsValid(lbuf))
-		UnlockReleaseBuffer(lbuf);
-	redo_parent(record, xlrec->off, hikey, right);
-	pfree(hikey);
-}
-
-static void
-redo_merge(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
-		   BlockNumber right)
-{
-	const xl_ip_merge *xlrec = (const xl_ip_merge *) XLogRecGetData(record);
-	Buffer		lbuf;
-	Buffer		rbuf;
-
-	/* (it is made anew, whatever is on it) */
-	(void) lock_left(record, loc, left, RBM_ZERO_AND_LOCK, &lbuf);
-	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
-		redo_right(record, rbuf);
-	inplace_page_make_half_dead(BufferGetPage(lbuf), xlrec->prev, right);
-	PageSetLSN(BufferGetPage(lbuf), record->EndRecPtr);
-	MarkBufferDirty(lbuf);
-	standby_note_merge(loc, left, right);
-	if (BufferIsValid(rbuf))
-		UnlockReleaseBuffer(rbuf);
-	UnlockReleaseBuffer(lbuf);
-	redo_parent(record, xlrec->off, NULL, right);
-}
-
-/* the left page is locked first, as everywhere in nbtree */
-void
-inplace_redo_merge(XLogReaderState *record)
-{
-	RelFileLocator loc;
-	BlockNumber left;
-	BlockNumber right;
-
-	XLogRecGetBlockTag(record, 0, &loc, NULL, &right);
-	XLogRecGetBlockTag(record, 1, NULL, NULL, &left);
-
-	if (*(const uint16 *) XLogRecGetData(record) & XLIP_SHIFT)
-		redo_shift(record, loc, left, right);
-	else
-		redo_merge(record, loc, left, right);
 }

@@ -2,7 +2,7 @@
  *
  * log_relocate.c
  *	  A page of a btree that has moved to another block (btree/shorten.c): the changes
- *	  to the pages, their record and replay.
+ *	  to the pages, and their record.  Replay is in redo/redo_btree.c.
  *
  * The record is an XLOG_IP_VACUUM with XLIP_MERGE and XLIP_RELOCATE (wal.h).  Its
  * pages are nbtree's, and what is left of them is as nbtree's own records would have
@@ -15,8 +15,7 @@
 
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
-#include "access/xlogutils.h"
-#include "redo/redo.h"
+#include "wal/wal.h"
 
 /* ---------------- the pages ---------------- */
 
@@ -106,79 +105,4 @@ inplace_log_relocate(const PageMove *move)
 	set_lsn_if_any(move->right, lsn);
 	set_lsn_if_any(move->parent, lsn);
 	set_lsn_if_any(move->meta, lsn);
-}
-
-/* ---------------- replay ---------------- */
-
-static BlockNumber
-block_if_any(XLogReaderState *record, uint8 id)
-{
-	BlockNumber blk;
-
-	if (!XLogRecHasBlockRef(record, id))
-		return P_NONE;
-	XLogRecGetBlockTag(record, id, NULL, NULL, &blk);
-	return blk;
-}
-
-/* the page as it was before inplace_page_make_deleted(), as far as that looks at it */
-static void
-redo_from(XLogReaderState *record, const xl_ip_relocate *xlrec, BlockNumber to)
-{
-	Buffer		buffer = XLogInitBufferForRedo(record, WAL_MOVED_FROM);
-	Page		page = BufferGetPage(buffer);
-
-	_bt_pageinit(page, BLCKSZ);
-	BTPageGetOpaque(page)->btpo_prev = block_if_any(record, WAL_MOVED_LEFT);
-	BTPageGetOpaque(page)->btpo_level = xlrec->level;
-	inplace_page_make_deleted(page, to, xlrec->safexid);
-	PageSetLSN(page, record->EndRecPtr);
-	MarkBufferDirty(buffer);
-	UnlockReleaseBuffer(buffer);
-}
-
-static void
-redo_link(XLogReaderState *record, uint8 id, const xl_ip_relocate *xlrec,
-		  BlockNumber from, BlockNumber to)
-{
-	Buffer		buffer;
-
-	if (!XLogRecHasBlockRef(record, id))
-		return;
-	if (XLogReadBufferForRedo(record, id, &buffer) == BLK_NEEDS_REDO)
-	{
-		Page		page = BufferGetPage(buffer);
-
-		if (id == WAL_MOVED_LEFT)
-			BTPageGetOpaque(page)->btpo_next = to;
-		else if (id == WAL_MOVED_RIGHT)
-			BTPageGetOpaque(page)->btpo_prev = to;
-		else if (id == WAL_MOVED_META)
-			inplace_page_set_root(page, from, to);
-		else if (xlrec->off < FirstOffsetNumber ||
-				 xlrec->off > PageGetMaxOffsetNumber(page))
-			inplace_bad_record(record, "no downlink at its place");
-		else
-			inplace_page_set_downlink(page, xlrec->off, to);
-		PageSetLSN(page, record->EndRecPtr);
-		MarkBufferDirty(buffer);
-	}
-	if (BufferIsValid(buffer))
-		UnlockReleaseBuffer(buffer);
-}
-
-void
-inplace_redo_relocate(XLogReaderState *record)
-{
-	const xl_ip_relocate *xlrec = (const xl_ip_relocate *) XLogRecGetData(record);
-	BlockNumber to = block_if_any(record, WAL_MOVED_TO);
-	BlockNumber from = block_if_any(record, WAL_MOVED_FROM);
-	Buffer		buffer;
-
-	if (XLogReadBufferForRedo(record, WAL_MOVED_TO, &buffer) != BLK_RESTORED)
-		inplace_bad_record(record, "no image of the page");
-	UnlockReleaseBuffer(buffer);
-	redo_from(record, xlrec, to);
-	for (uint8 id = WAL_MOVED_LEFT; id <= WAL_MOVED_META; id++)
-		redo_link(record, id, xlrec, from, to);
 }

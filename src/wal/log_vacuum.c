@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * log_vacuum.c
- *	  The records of pruning and VACUUM: writing them, the page changes that
- *	  they stand for, and replaying them.
+ *	  The records of pruning and VACUUM: the page changes that they stand for,
+ *	  and writing them.  Replay is in redo/redo_vacuum.c.
  *
  * Invariants
  *	  1. What is done to a page is done by inplace_page_apply_*, by the one who
@@ -25,12 +25,8 @@
 
 #include "access/visibilitymap.h"
 #include "access/xloginsert.h"
-#include "access/xlogutils.h"
-#include "catalog/pg_control.h"
 #include "modify/table.h"
-#include "redo/redo.h"
-#include "storage/freespace.h"
-#include "storage/standby.h"
+#include "wal/wal.h"
 
 /*
  * Where the bits of a data block are in the visibility map.  This is the
@@ -160,6 +156,20 @@ inplace_page_apply_swept(Page page, TransactionId swept,
 		HdrForgetSweep(tup);
 		tup->t_infomask &= ~IP_STALE;
 	}
+}
+
+void
+inplace_page_undo_deletes(Page page, const OffsetNumber *offs, int n)
+{
+	for (int i = 0; i < n; i++)
+		HdrUndoBareDelete(PageGetTupleAt(page, offs[i]));
+}
+
+/* the visibility map's page: more bits of a data block */
+void
+inplace_map_page_set(Page vmpage, BlockNumber blk, uint8 flags)
+{
+	*vm_byte(vmpage, blk) |= flags << VM_SHIFT(blk);
 }
 
 /* ---------------- writing ---------------- */
@@ -294,47 +304,6 @@ inplace_log_visible(Relation rel, Buffer buffer, Buffer vmbuffer,
 	return lsn;
 }
 
-void
-inplace_log_discard(Oid dboid, TransactionId horizon)
-{
-	xl_ip_undo_discard xlrec;
-
-	xlrec.dboid = dboid;
-	xlrec.horizon = horizon;
-
-	XLogBeginInsert();
-	XLogRegisterData((char *) &xlrec, sizeof(xlrec));
-	inplace_xlog_insert(XLOG_IP_UNDO_DISCARD);
-}
-
-/*
- * The pages from "start" up to "end" of the undo file are about to be cut off.  Who
- * looks at references only (pg_rewind) must learn that they change: the file may be
- * made longer again with empty pages, of which nothing is logged before they are used,
- * and the record of the truncation itself is passed over by pg_rewind, which goes
- * by the length of the file.  Nothing is to be replayed: these are the server's
- * records of hints, which may come without images and then do nothing, and which
- * wal_consistency_checking leaves alone.  That the pages' contents do not matter keeps
- * recovery from prefetching them.
- */
-void
-inplace_log_undo_cut(RelFileLocator locator, BlockNumber start, BlockNumber end)
-{
-	static PGAlignedBlock empty;
-
-	if (PageIsNew((Page) empty.data))
-		PageInit((Page) empty.data, BLCKSZ, 0);
-	XLogEnsureRecordSpace(XLR_MAX_BLOCK_ID, 0);
-	while (start < end)
-	{
-		XLogBeginInsert();
-		for (int i = 0; i <= XLR_MAX_BLOCK_ID && start < end; i++, start++)
-			XLogRegisterBlock(i, &locator, MAIN_FORKNUM, start, (Page) empty.data,
-							  REGBUF_STANDARD | REGBUF_WILL_INIT);
-		(void) XLogInsert(RM_XLOG_ID, XLOG_FPI_FOR_HINT);
-	}
-}
-
 /*
  * The caller pinned the right map page before it locked the data page.
  * Bits are only ever added here.
@@ -345,7 +314,6 @@ inplace_visibilitymap_set(Relation rel, BlockNumber blk, Buffer buffer,
 {
 	Page		page = BufferGetPage(buffer);
 	Page		vmpage;
-	uint8	   *byte;
 	uint8		bits;
 
 	Assert((flags & VISIBILITYMAP_ALL_VISIBLE) != 0);
@@ -357,16 +325,15 @@ inplace_visibilitymap_set(Relation rel, BlockNumber blk, Buffer buffer,
 
 	LockBuffer(vmbuffer, BUFFER_LOCK_EXCLUSIVE);
 	vmpage = BufferGetPage(vmbuffer);
-	byte = vm_byte(vmpage, blk);
 	bits = flags << VM_SHIFT(blk);
 
-	if (!PageIsAllVisible(page) || (*byte & bits) != bits)
+	if (!PageIsAllVisible(page) || (*vm_byte(vmpage, blk) & bits) != bits)
 	{
 		START_CRIT_SECTION();
 
 		PageSetAllVisible(page);
 		MarkBufferDirty(buffer);
-		*byte |= bits;
+		inplace_map_page_set(vmpage, blk, flags);
 		MarkBufferDirty(vmbuffer);
 		if (RelationNeedsWAL(rel))
 			inplace_log_visible(rel, buffer, vmbuffer, horizon, flags);
@@ -374,185 +341,4 @@ inplace_visibilitymap_set(Relation rel, BlockNumber blk, Buffer buffer,
 		END_CRIT_SECTION();
 	}
 	LockBuffer(vmbuffer, BUFFER_LOCK_UNLOCK);
-}
-
-/* ---------------- replaying ---------------- */
-
-void
-inplace_redo_conflict(TransactionId horizon, RelFileLocator loc)
-{
-	if (InHotStandby && TransactionIdIsValid(horizon))
-		ResolveConflictWithSnapshot(horizon, false, loc);
-}
-
-/*
- * The free space map is not logged: keep it about right for a standby that
- * will be promoted.
- */
-static void
-release_and_record_space(Buffer buffer, RelFileLocator loc, BlockNumber blk)
-{
-	Size		space;
-
-	if (!BufferIsValid(buffer))
-		return;
-	space = PageGetHeapFreeSpace(BufferGetPage(buffer));
-	UnlockReleaseBuffer(buffer);
-	XLogRecordPageWithFreeSpace(loc, blk, space);
-}
-
-void
-inplace_redo_prune(XLogReaderState *record)
-{
-	xl_ip_prune *xlrec = (xl_ip_prune *) XLogRecGetData(record);
-	RelFileLocator loc;
-	BlockNumber blk;
-	Buffer		buffer;
-
-	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
-	inplace_redo_conflict(xlrec->horizon, loc);
-
-	if (inplace_redo_row_page(record, 0, &buffer))
-	{
-		Page		page = BufferGetPage(buffer);
-		OffsetNumber *dead = (OffsetNumber *)
-			(XLogRecGetData(record) + SizeOfIpPrune);
-		OffsetNumber *unused = dead + xlrec->ndead;
-		OffsetNumber *trim = unused + xlrec->nunused;
-
-		inplace_page_apply_prune(page, dead, xlrec->ndead,
-								 unused, xlrec->nunused, trim, xlrec->ntrim);
-		PageSetLSN(page, record->EndRecPtr);
-		MarkBufferDirty(buffer);
-	}
-	release_and_record_space(buffer, loc, blk);
-}
-
-void
-inplace_redo_vacuum(XLogReaderState *record)
-{
-	RelFileLocator loc;
-	BlockNumber blk;
-	uint16	   *data = (uint16 *) XLogRecGetData(record);
-	Buffer		buffer;
-
-	if (data[0] & XLIP_RELOCATE)
-	{
-		inplace_redo_relocate(record);
-		return;
-	}
-	if (data[0] & XLIP_MERGE)
-	{
-		inplace_redo_merge(record);
-		return;
-	}
-	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
-	if (inplace_redo_row_page(record, 0, &buffer))
-	{
-		Page		page = BufferGetPage(buffer);
-
-		inplace_page_apply_vacuum(page, data + 1, data[0]);
-		PageSetLSN(page, record->EndRecPtr);
-		MarkBufferDirty(buffer);
-	}
-	release_and_record_space(buffer, loc, blk);
-}
-
-void
-inplace_redo_freeze(XLogReaderState *record)
-{
-	xl_ip_freeze *xlrec = (xl_ip_freeze *) XLogRecGetData(record);
-	RelFileLocator loc;
-	Buffer		buffer;
-
-	XLogRecGetBlockTag(record, 0, &loc, NULL, NULL);
-	inplace_redo_conflict(xlrec->horizon, loc);
-
-	if (inplace_redo_row_page(record, 0, &buffer))
-	{
-		Page		page = BufferGetPage(buffer);
-		char	   *data = XLogRecGetData(record) + SizeOfIpFreeze;
-
-		if (xlrec->nfreeze & XLIP_SWEPT)
-		{
-			int			nmark = xlrec->nfreeze & ~XLIP_SWEPT;
-			TransactionId swept;
-			OffsetNumber *mark;
-
-			memcpy(&swept, data, sizeof(swept));
-			mark = (OffsetNumber *) (data + sizeof(swept));
-			inplace_page_apply_swept(page, swept, mark, nmark,
-									 mark + nmark, xlrec->nunlock);
-		}
-		else
-		{
-			OffsetNumber *freeze = (OffsetNumber *) data;
-			OffsetNumber *unlock = freeze + xlrec->nfreeze;
-			InplaceTupleHeaderData *unlocked =
-				(InplaceTupleHeaderData *) (unlock + xlrec->nunlock);
-
-			inplace_page_apply_freeze(page, freeze, xlrec->nfreeze,
-									  unlock, unlocked, xlrec->nunlock);
-		}
-		PageSetLSN(page, record->EndRecPtr);
-		MarkBufferDirty(buffer);
-	}
-	if (BufferIsValid(buffer))
-		UnlockReleaseBuffer(buffer);
-}
-
-/*
- * The data page may be newer than the record (it had no image, or was written
- * before the crash); the map page has an LSN of its own and is brought up to
- * date in any case.
- */
-void
-inplace_redo_visible(XLogReaderState *record)
-{
-	xl_ip_visible *xlrec = (xl_ip_visible *) XLogRecGetData(record);
-	RelFileLocator loc;
-	BlockNumber blk;
-	Buffer		buffer;
-	Buffer		vmbuffer;
-
-	XLogRecGetBlockTag(record, 0, &loc, NULL, &blk);
-	inplace_redo_conflict(xlrec->horizon, loc);
-
-	if (inplace_redo_row_page(record, 0, &buffer))
-	{
-		Page		page = BufferGetPage(buffer);
-
-		PageSetAllVisible(page);
-		if (XLogHintBitIsNeeded())
-			PageSetLSN(page, record->EndRecPtr);
-		MarkBufferDirty(buffer);
-	}
-	release_and_record_space(buffer, loc, blk);
-
-	/* a map page torn or lost by the crash starts afresh, all zero */
-	if (XLogReadBufferForRedoExtended(record, 1, RBM_ZERO_ON_ERROR, false,
-									  &vmbuffer) == BLK_NEEDS_REDO)
-	{
-		Page		vmpage = BufferGetPage(vmbuffer);
-
-		if (PageIsNew(vmpage))
-			PageInit(vmpage, BLCKSZ, 0);
-		*vm_byte(vmpage, blk) |= xlrec->flags << VM_SHIFT(blk);
-		PageSetLSN(vmpage, record->EndRecPtr);
-		MarkBufferDirty(vmbuffer);
-	}
-	if (BufferIsValid(vmbuffer))
-		UnlockReleaseBuffer(vmbuffer);
-}
-
-void
-inplace_redo_discard(XLogReaderState *record)
-{
-	xl_ip_undo_discard *xlrec =
-		(xl_ip_undo_discard *) XLogRecGetData(record);
-	RelFileLocator loc;
-
-	memset(&loc, 0, sizeof(loc));
-	LocatorDb(loc) = xlrec->dboid;
-	inplace_redo_conflict(xlrec->horizon, loc);
 }

@@ -138,6 +138,8 @@ typedef struct LogicalChange
 #define XLIP_UPD_NATTS			0x1000
 #define XLIP_UPD_STALE			0x2000	/* the new version has STALE */
 #define XLIP_UPD_WHOLE_HEADER	0x4000
+#define XLIP_OLD_HAS_CID		IP_PADDED	/* in the old infomask, which
+											 * never has it */
 
 #define XLIP_FROM_PAGE			0x8000
 #define XLIP_UNDO_OFFSET_MASK	0x7FFF
@@ -406,6 +408,9 @@ typedef struct UndoPlace
  * locks.  Then inplace_wal_build_update makes the record's data (room as for
  * the row, twice), and the page must be changed after inplace_log_update.
  */
+extern InplaceTupleHeaderData inplace_wal_old_header(const InplaceTupleHeaderData *tup,
+													 uint16 infomask,
+													 CommandId cid);
 extern bool inplace_wal_old_row_on_page(const InplaceTupleHeaderData *tup,
 										const InplaceTupleHeaderData *base);
 extern Size inplace_wal_build_update(char *dst, UndoInsert *ui, Relation rel,
@@ -474,12 +479,11 @@ extern void inplace_page_apply_swept(Page page, TransactionId swept,
 									 const OffsetNumber *mark, int nmark,
 									 const OffsetNumber *clear, int nclear);
 
+extern void inplace_map_page_set(Page vmpage, BlockNumber blk, uint8 flags);
+
 /* take back the bare deletes of these rows */
 extern void inplace_page_undo_deletes(Page page, const OffsetNumber *offs,
 									  int n);
-
-/* page.c: zero what belongs to no item; for the mask, on a copy of a page */
-extern void inplace_page_blank_gaps(Page page);
 
 /*
  * Set visibility map bits of a block with our own record (log_heap_visible

@@ -27,8 +27,8 @@
  */
 #include "inplace.h"
 
+#include "index/dirty.h"
 #include "index/insertion.h"
-#include "row/dirty.h"
 
 typedef struct DirtyVersion
 {
