@@ -30,12 +30,14 @@
 #include "modify/table.h"
 #include "own.h"
 #include "page/guess.h"
+#include "row/release.h"
 #include "scan/rewrite_progress.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "undo/holders.h"
 #include "undo/space.h"
 #include "undo/undo.h"
+#include "undo/undo_rows.h"
 #include "utils/guc.h"
 #include "wal/wal.h"
 
@@ -176,6 +178,11 @@ static const struct config_enum_entry default_index_methods[] = {
 	{NULL, 0, false}
 };
 
+static const UndoRows rows_of_undo = {
+	.restore = InplaceRestoreTid,
+	.find_releasable = UndoFindReleasable
+};
+
 static void
 DefineSettings(void)
 {
@@ -291,6 +298,7 @@ _PG_init(void)
 	ConvertStatsInit();
 	FreezeForgetInit();
 	FreezeOptionsInit();
+	undo_rows = &rows_of_undo;
 	InplaceRmgrRegister();
 	UndoWorkerRegister();
 	RegisterXactCallback(InplaceXactCallback, NULL);

@@ -52,7 +52,7 @@
 #include "modify/table.h"
 #include "storage/bufmgr.h"
 #include "undo/holders.h"
-#include "undo/release.h"
+#include "row/release.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 

@@ -49,8 +49,8 @@
 #include "commands/dbcommands.h"
 #include "storage/lmgr.h"
 #include "undo/holders.h"
-#include "undo/release.h"
 #include "undo/space.h"
+#include "undo/undo_rows.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "wal/wal.h"
@@ -101,6 +101,8 @@ typedef struct BrokenExtent
 	uint32		number;
 	TimestampTz retry;
 } BrokenExtent;
+
+const UndoRows *undo_rows = NULL;
 
 static uint32 next_to_restore[UNDO_SHARED_KINDS];
 static BrokenExtent *broken = NULL;
@@ -346,7 +348,7 @@ RestoreRecord(const UndoRecordHeader *hdr, void *arg)
 	if (TargetGet(hdr->ur_spc, hdr->ur_rel, ds) == NULL)
 		return ds->target_missing;
 	if (hdr->ur_block < ds->target_nblocks &&
-		InplaceRestoreTid(ds->target, hdr->ur_block, hdr->ur_off))
+		undo_rows->restore(ds->target, hdr->ur_block, hdr->ur_off))
 		ds->restored++;
 	return UNDO_SCAN_DONE;
 }
@@ -646,8 +648,8 @@ MarkReleasable(DiscardState *ds, uint32 nextents)
 	};
 
 	ds->releasable = palloc0(nextents / 8 + 1);
-	ds->more_release = UndoFindReleasable(&job, ds->releasable,
-										  &ds->all_ended);
+	ds->more_release = undo_rows->find_releasable(&job, ds->releasable,
+												  &ds->all_ended);
 	ds->nreleasable = nextents;
 	TargetClose(ds);
 	return true;

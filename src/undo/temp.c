@@ -28,6 +28,7 @@
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
 #include "undo/space.h"
+#include "undo/undo_rows.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
@@ -255,7 +256,7 @@ UndoTempRestoreRecord(const UndoRecordHeader *hdr, void *arg)
 		LocatorSpc(RelLocator(rel)) == hdr->ur_spc &&
 		RelationIsInplace(rel) &&
 		hdr->ur_block < RelationGetNumberOfBlocks(rel))
-		InplaceRestoreTid(rel, hdr->ur_block, hdr->ur_off);
+		undo_rows->restore(rel, hdr->ur_block, hdr->ur_off);
 	relation_close(rel, RowExclusiveLock);
 	return UNDO_SCAN_DONE;
 }

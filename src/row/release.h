@@ -9,24 +9,7 @@
 #ifndef INPLACE_RELEASE_H
 #define INPLACE_RELEASE_H
 
-#include "undo/space.h"
-
-typedef struct UndoReleaseJob
-{
-	UndoKind	kind;
-	UndoSpace  *space;
-	uint32		nextents;		/* those beyond are not looked at */
-	Relation	undorel;
-	TransactionId horizon;
-
-	/*
-	 * The inplace table with that storage, or NULL.  It stays open until
-	 * another one is opened or close is called.
-	 */
-	Relation	(*open) (Oid spc, Oid relnumber, void *arg);
-	void		(*close) (void *arg);
-	void	   *arg;
-} UndoReleaseJob;
+#include "undo/undo_rows.h"
 
 /*
  * Set the bits of those extents in releasable, which is zeroed and has a bit
