@@ -8,9 +8,14 @@
  */
 #include "inplace.h"
 
+#include "ddl/ddl.h"
 #include "fmgr.h"
-#include "modify/table.h"
-#include "undo/space.h"
+#include "index/index_delete.h"
+#include "modify/modify.h"
+#include "page/slot.h"
+#include "scan/scan.h"
+#include "undo/undorel.h"
+#include "vacuum/vacuum.h"
 
 PG_FUNCTION_INFO_V1(inplace_table_handler);
 

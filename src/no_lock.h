@@ -41,6 +41,7 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"

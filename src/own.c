@@ -265,6 +265,21 @@ InplacePgRepack(void)
 	return get_extension_oid("pg_repack", true);
 }
 
+/* without opening it; InvalidOid if it is gone */
+Oid
+inplace_relation_am(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			am = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		am = ((Form_pg_class) GETSTRUCT(tuple))->relam;
+		ReleaseSysCache(tuple);
+	}
+	return am;
+}
+
 /* is it a member of the extension? */
 bool
 InplaceOwns(Oid classid, Oid objectid)

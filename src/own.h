@@ -50,6 +50,9 @@ extern bool InplaceStillUndoRelation(Oid relid, char relpersistence);
 extern bool InplaceIsUndoRelation(Oid relid);
 extern bool InplaceOwns(Oid classid, Oid objectid);
 
+/* the method of any table or index */
+extern Oid	inplace_relation_am(Oid relid);
+
 /* AlterExtensionContentsStmt, which this header need not know */
 struct AlterExtensionContentsStmt;
 extern void InplaceKeepMembers(struct AlterExtensionContentsStmt *stmt);

@@ -8,8 +8,9 @@
 #ifndef INPLACE_IN_FLIGHT_H
 #define INPLACE_IN_FLIGHT_H
 
+#include "inplace.h"
+
 #include "common/hashfn.h"
-#include "compat.h"
 #include "utils/rel.h"
 
 extern Size InFlightShmemSize(void);

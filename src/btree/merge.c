@@ -51,12 +51,12 @@
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "btree/in_flight.h"
+#include "btree/item.h"
 #include "btree/merge.h"
-#include "index/dedup.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
-#include "wal/wal.h"
+#include "wal/log_btree.h"
 
 /*
  * When a scan is in the way: how often to try again, and after this time.

@@ -9,6 +9,8 @@
 #ifndef INPLACE_MERGE_H
 #define INPLACE_MERGE_H
 
+#include "inplace.h"
+
 #include "access/nbtree.h"
 
 /* the room for entries of a page that has a high key of no size */

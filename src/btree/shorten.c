@@ -52,7 +52,6 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/storage.h"
 #include "commands/vacuum.h"
-#include "index/index.h"
 #include "miscadmin.h"
 #include "storage/freespace.h"
 #include "storage/indexfsm.h"
@@ -63,6 +62,7 @@
 #include "storage/standby.h"
 #include "utils/inval.h"
 #include "utils/wait_event.h"
+#include "wal/log_btree.h"
 #include "wal/wal.h"
 
 /* how often to try for the lock, and after how many milliseconds again */

@@ -8,6 +8,8 @@
 #ifndef INPLACE_SHORTEN_H
 #define INPLACE_SHORTEN_H
 
+#include "inplace.h"
+
 #include "access/genam.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"

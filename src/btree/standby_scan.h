@@ -8,8 +8,9 @@
 #ifndef INPLACE_STANDBY_SCAN_H
 #define INPLACE_STANDBY_SCAN_H
 
+#include "inplace.h"
+
 #include "access/relscan.h"
-#include "compat.h"
 #include "storage/buf.h"
 
 /*

@@ -23,7 +23,8 @@
  */
 #include "inplace.h"
 
-#include "ddl/ddl.h"
+#include "ddl/above.h"
+#include "ddl/default_method.h"
 #include "own.h"
 #include "parser/analyze.h"
 #include "tcop/utility.h"

@@ -33,17 +33,27 @@
 #include "catalog/catalog.h"
 #include "catalog/storage.h"
 #include "commands/progress.h"
+#include "ddl/cluster.h"
+#include "ddl/cluster_push.h"
+#include "ddl/ddl.h"
 #include "executor/executor.h"
+#include "index/entry.h"
+#include "index/index_fetch.h"
+#include "modify/modify.h"
+#include "modify/toast.h"
+#include "page/page.h"
+#include "page/slot.h"
+#include "page/tuple.h"
 #include "pgstat.h"
+#include "row/restore.h"
+#include "row/visibility.h"
+#include "row/walk.h"
+#include "undo/undo.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
-
-#include "ddl/cluster.h"
-#include "index/index.h"
-#include "modify/table.h"
-#include "scan/scan.h"
 #include "vacuum/compat_vacuum.h"
+
 
 /*
  * In sort tuples, whose header nobody else looks at:

@@ -9,6 +9,7 @@
 #define INPLACE_CLUSTER_H
 
 #include "inplace.h"
+
 #include "page/tuple.h"
 #include "storage/bufpage.h"
 

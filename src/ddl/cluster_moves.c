@@ -25,14 +25,16 @@
 
 #include "access/visibilitymap.h"
 #include "access/xact.h"
+#include "ddl/cluster.h"
+#include "ddl/cluster_push.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/rowcheck.h"
+#include "row/visibility.h"
 #include "storage/lmgr.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-#include "ddl/cluster.h"
-#include "modify/table.h"
-#include "row/rowcheck.h"
-#include "scan/scan.h"
 
 /* a row that another one has moved to */
 typedef struct MovedTo

@@ -10,11 +10,17 @@
  */
 #include "inplace.h"
 
-#include "modify/table.h"
+#include "ddl/cluster_push.h"
 #include "page/compare.h"
 #include "page/delta.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "rmgr.h"
+#include "undo/append.h"
+#include "undo/record.h"
 #include "undo/undo.h"
-#include "wal/wal.h"
+#include "wal/log.h"
+
 
 /*
  * For rewrites (cluster.c), which hold AccessExclusiveLock: put a newer

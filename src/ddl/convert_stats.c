@@ -14,10 +14,10 @@
 #include "inplace.h"
 
 #include "access/xact.h"
+#include "ddl/convert_stats.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "pgstat.h"
-#include "scan/rewrite_progress.h"
 #include "utils/memutils.h"
 #include "utils/pgstat_internal.h"
 #include "utils/rel.h"

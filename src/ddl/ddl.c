@@ -20,11 +20,15 @@
 #include "catalog/pg_type_d.h"
 #include "catalog/storage.h"
 #include "catalog/storage_xlog.h"
+#include "ddl/ddl.h"
+#include "ddl/heap_readers.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/restore.h"
+#include "row/visibility.h"
 #include "storage/smgr.h"
 #include "utils/builtins.h"
 
-#include "modify/table.h"
-#include "scan/scan.h"
 
 static void
 inplace_set_new_filelocator(Relation rel, const RelFileLocator *newloc,

@@ -41,8 +41,10 @@
 #include "commands/defrem.h"
 #include "commands/extension.h"
 #include "commands/tablecmds.h"
-#include "ddl/ddl.h"
+#include "ddl/default_method.h"
 #include "ddl/default_table.h"
+#include "ddl/index_method.h"
+#include "ddl/opclass.h"
 #include "nodes/nodeFuncs.h"
 #include "own.h"
 #include "parser/parse_utilcmd.h"
@@ -63,21 +65,6 @@ inplace_restoring_dump(void)
 }
 
 /* ---------------- CREATE INDEX ---------------- */
-
-/* without opening it; InvalidOid if it is gone */
-Oid
-inplace_relation_am(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			am = InvalidOid;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		am = ((Form_pg_class) GETSTRUCT(tuple))->relam;
-		ReleaseSysCache(tuple);
-	}
-	return am;
-}
 
 /*
  * Partitions may come and go while we look; that changes what the best choice

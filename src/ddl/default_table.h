@@ -8,6 +8,8 @@
 #ifndef INPLACE_DEFAULT_TABLE_H
 #define INPLACE_DEFAULT_TABLE_H
 
+#include "inplace.h"
+
 #include "nodes/parsenodes.h"
 
 extern bool inplace_is_index_of_repack(const IndexStmt *stmt);

@@ -19,6 +19,7 @@
 #include "access/transam.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
+#include "ddl/heap_readers.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "own.h"
@@ -26,7 +27,6 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "modify/table.h"
 
 /* what the hook keeps with each function it is called for */
 typedef struct ReaderState

@@ -17,7 +17,7 @@
 #include "inplace.h"
 
 #include "common/hashfn.h"
-#include "index/index.h"
+#include "ddl/older_keys.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/shmem.h"

@@ -6,7 +6,7 @@
  * A program that swaps the files of two tables in the catalog, and knows only
  * heap, may give a heap table the file of an inplace table, or the other way
  * round.  A page of a heap table under our method is found whenever it is read
- * (RowPage, table.h).  Heap's functions look at nothing that would tell them,
+ * (RowPage, page/page.h).  Heap's functions look at nothing that would tell them,
  * and take a page of ours for rows of theirs; an index-only scan looks at no
  * page at all.  So the first page with rows of a table is looked at before a
  * statement uses it: when it is planned, when the executor opens it to put rows
@@ -30,12 +30,12 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
-#include "ddl/ddl.h"
+#include "ddl/whose_page.h"
 #include "executor/executor.h"
-#include "modify/table.h"
 #include "nodes/parsenodes.h"
 #include "optimizer/plancat.h"
 #include "own.h"
+#include "page/page.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/smgr.h"

@@ -32,6 +32,7 @@
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
 #include "freeze/freeze_shmem.h"
+#include "freeze/freeze_stats.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_crc32c.h"

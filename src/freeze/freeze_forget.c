@@ -17,6 +17,7 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "freeze/freeze_shmem.h"
+#include "freeze/freeze_stats.h"
 #include "own.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"

@@ -16,6 +16,8 @@
 #ifndef INPLACE_FREEZE_SHMEM_H
 #define INPLACE_FREEZE_SHMEM_H
 
+#include "inplace.h"
+
 #include "freeze/freeze_stats.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"

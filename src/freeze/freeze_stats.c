@@ -27,8 +27,9 @@
 
 #include "access/visibilitymap.h"
 #include "freeze/freeze_shmem.h"
+#include "freeze/freeze_stats.h"
 #include "miscadmin.h"
-#include "modify/table.h"
+#include "page/page.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 

@@ -27,8 +27,9 @@
 #ifndef INPLACE_FREEZE_STATS_H
 #define INPLACE_FREEZE_STATS_H
 
-#include "access/visibilitymapdefs.h"
 #include "inplace.h"
+
+#include "access/visibilitymapdefs.h"
 #include "utils/timestamp.h"
 
 /* logarithmic histogram of durations: four parts to each doubling */

@@ -27,6 +27,7 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
+#include "index/as_btree.h"
 #include "index/index.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"

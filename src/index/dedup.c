@@ -14,8 +14,9 @@
 #include "inplace.h"
 
 #include "access/nbtree.h"
+#include "btree/item.h"
 #include "index/dedup.h"
-#include "index/index.h"
+#include "index/entry.h"
 
 /*
  * With less room than this nbtree would not be content with a bottom-up deletion either.

@@ -28,7 +28,16 @@
 #include "inplace.h"
 
 #include "index/dirty.h"
+#include "index/entry.h"
+#include "index/index_fetch.h"
 #include "index/insertion.h"
+#include "index/key.h"
+#include "index/version_keys.h"
+#include "page/recent.h"
+#include "page/tuple.h"
+#include "row/visibility.h"
+#include "row/walk.h"
+
 
 typedef struct DirtyVersion
 {

@@ -8,8 +8,11 @@
 #ifndef INPLACE_DIRTY_H
 #define INPLACE_DIRTY_H
 
-#include "index/index.h"
-#include "scan/scan.h"
+#include "inplace.h"
+
+#include "index/entry.h"
+#include "index/index_fetch.h"
+#include "page/tuple.h"
 
 struct DirtyVersion;
 

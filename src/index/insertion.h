@@ -9,10 +9,12 @@
 #ifndef INPLACE_INSERTION_H
 #define INPLACE_INSERTION_H
 
+#include "inplace.h"
+
 #include <setjmp.h>
 
 #include "access/amapi.h"
-#include "compat.h"
+#include "index/key.h"
 #include "index/version_keys.h"
 #include "utils/resowner.h"
 
@@ -48,8 +50,5 @@ extern bool inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 								 ItemPointer tid, Relation table,
 								 IndexUniqueCheck check, bool index_unchanged,
 								 IndexInfo *info);
-
-/* btree_handler.c */
-extern const IndexAmRoutine *inplace_nbtree_routine(void);
 
 #endif							/* INPLACE_INSERTION_H */

@@ -34,11 +34,14 @@
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
 #include "executor/executor.h"
-#include "index/index.h"
+#include "index/btree_handler.h"
+#include "index/entry.h"
+#include "index/kept_key.h"
 #include "index/key.h"
-#include "modify/table.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
+#include "page/slot.h"
+#include "page/tuple.h"
 
 /*
  * Of an inplace_btree this does not change while it exists (key.c).  (relam: a

@@ -9,6 +9,8 @@
 #ifndef INPLACE_KEY_H
 #define INPLACE_KEY_H
 
+#include "inplace.h"
+
 #include "access/htup_details.h"
 #include "catalog/pg_index.h"
 #include "executor/tuptable.h"

@@ -48,6 +48,7 @@
 #include "commands/tablecmds.h"
 #include "executor/executor.h"
 #include "index/index.h"
+#include "index/late_open.h"
 #include "lib/ilist.h"
 #include "nodes/execnodes.h"
 #include "own.h"

@@ -29,12 +29,14 @@
 #include "access/nbtree.h"
 #include "btree/merge.h"
 #include "catalog/pg_am_d.h"
+#include "commands/vacuum.h"
+#include "index/as_btree.h"
 #include "index/dedup.h"
-#include "index/index.h"
+#include "index/merge_leaves.h"
+#include "index/sweep.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
-#include "vacuum/vacuum.h"
 
 bool		inplace_merge_index_pages = true;
 

@@ -34,7 +34,7 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opfamily.h"
-#include "ddl/ddl.h"
+#include "index/index.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/paths.h"

@@ -8,6 +8,8 @@
 #ifndef INPLACE_SAFE_FUNCTIONS_H
 #define INPLACE_SAFE_FUNCTIONS_H
 
+#include "inplace.h"
+
 #include "nodes/nodes.h"
 
 extern bool inplace_function_is_safe(Oid function);

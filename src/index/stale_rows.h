@@ -10,6 +10,8 @@
 #ifndef INPLACE_STALE_ROWS_H
 #define INPLACE_STALE_ROWS_H
 
+#include "inplace.h"
+
 #include "access/htup_details.h"
 #include "storage/itemptr.h"
 

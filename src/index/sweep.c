@@ -36,13 +36,17 @@
 
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
-#include "index/index.h"
+#include "commands/vacuum.h"
+#include "index/entry.h"
 #include "index/key.h"
+#include "index/stale_rows.h"
+#include "index/sweep.h"
 #include "index/version_keys.h"
 #include "miscadmin.h"
-#include "scan/scan.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/visibility.h"
 #include "utils/memutils.h"
-#include "vacuum/vacuum.h"
 
 /* how often it is looked whether there are more leaves than pages */
 #define CIRCLE_CHECK_PAGES	1024

@@ -23,9 +23,11 @@
 #include "inplace.h"
 
 #include "access/detoast.h"
+#include "index/key.h"
 #include "index/version_keys.h"
 #include "miscadmin.h"
 #include "no_lock.h"
+#include "page/tuple.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 

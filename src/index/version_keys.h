@@ -9,7 +9,10 @@
 #ifndef INPLACE_VERSION_KEYS_H
 #define INPLACE_VERSION_KEYS_H
 
+#include "inplace.h"
+
 #include "index/key.h"
+#include "page/tuple.h"
 
 /* a version, and the key it has */
 typedef struct VersionKey

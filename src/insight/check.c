@@ -52,13 +52,17 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "undo/holders.h"
+#include "insight/check.h"
+#include "insight/insight.h"
+#include "page/page.h"
+#include "page/slot.h"
+#include "page/tuple.h"
+#include "undo/hold.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
-#include "insight/check.h"
 
 PG_FUNCTION_INFO_V1(inplace_check);
 Datum		inplace_check(PG_FUNCTION_ARGS);

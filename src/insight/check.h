@@ -11,15 +11,14 @@
 
 #include "inplace.h"
 
+#include "insight/insight.h"
 #include "lib/bloomfilter.h"
 #include "nodes/execnodes.h"
+#include "page/tuple.h"
 #include "utils/hsearch.h"
-
-#include "insight/insight.h"
 
 /* after so many findings about one index we stop looking up rows in it */
 #define MAX_INDEX_FINDINGS	100
-
 
 /* bytes of the entry bitmap for each block */
 #define ENTRY_BYTES			((InplaceMaxTuplesPerPage + 7) / 8)
@@ -30,7 +29,6 @@
  */
 #define VOLATILE_BITS \
 	(IP_HINT_BITS | IP_FROZEN | IP_PADDED | IP_STALE)
-
 
 typedef struct IndexCheck
 {

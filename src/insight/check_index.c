@@ -19,13 +19,16 @@
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
 #include "executor/executor.h"
+#include "index/entry.h"
+#include "insight/check.h"
+#include "insight/insight.h"
+#include "own.h"
+#include "page/slot.h"
+#include "page/tuple.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "index/index.h"
-#include "insight/check.h"
-#include "own.h"
 
 static void
 report_index(CheckState *state, IndexCheck *ic, int64 block, int item,

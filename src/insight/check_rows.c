@@ -13,8 +13,11 @@
 
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
-
 #include "insight/check.h"
+#include "insight/insight.h"
+#include "page/tuple.h"
+#include "undo/undo.h"
+
 
 /* would a snapshot of now need this version's undo? */
 static bool

@@ -15,7 +15,9 @@
 #define INPLACE_INSIGHT_H
 
 #include "inplace.h"
-#include "modify/table.h"
+
+#include "page/tuple.h"
+#include "undo/undo.h"
 
 /*
  * Between which ids the commit log and the multixact log may be asked, and

@@ -16,6 +16,10 @@
 
 #include "insight/insight.h"
 #include "page/delta.h"
+#include "page/tuple.h"
+#include "undo/record.h"
+#include "undo/undo.h"
+
 
 /* flags that say nothing of what a version is */
 #define IGNORED_FLAGS	(IP_HINT_BITS | IP_STALE | IP_PADDED)

@@ -15,11 +15,13 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "insight/insight.h"
+#include "page/page.h"
+#include "page/tuple.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#include "insight/insight.h"
 
 PG_FUNCTION_INFO_V1(inplace_page_items);
 Datum		inplace_page_items(PG_FUNCTION_ARGS);

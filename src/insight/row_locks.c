@@ -18,14 +18,16 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "insight/insight.h"
 #include "miscadmin.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/rowcheck.h"
 #include "storage/procarray.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-#include "insight/insight.h"
-#include "row/rowcheck.h"
 
 PG_FUNCTION_INFO_V1(inplace_row_locks);
 Datum		inplace_row_locks(PG_FUNCTION_ARGS);

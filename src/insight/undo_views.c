@@ -10,7 +10,10 @@
 #include "inplace.h"
 
 #include "funcapi.h"
+#include "undo/record.h"
 #include "undo/space.h"
+#include "undo/temp.h"
+#include "undo/undorel.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(inplace_undo_stats);

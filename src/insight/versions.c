@@ -17,13 +17,16 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "insight/insight.h"
+#include "page/compare.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/rowcheck.h"
+#include "undo/undo.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#include "insight/insight.h"
-#include "page/compare.h"
-#include "row/rowcheck.h"
 
 PG_FUNCTION_INFO_V1(inplace_versions);
 Datum		inplace_versions(PG_FUNCTION_ARGS);

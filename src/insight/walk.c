@@ -26,12 +26,15 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/toast_internals.h"
+#include "insight/insight.h"
+#include "page/delta.h"
+#include "page/tuple.h"
+#include "undo/record.h"
+#include "undo/undo.h"
 #include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/rls.h"
 
-#include "insight/insight.h"
-#include "page/delta.h"
 
 /*
  * Open a table of ours.  With read_rows the caller is about to see contents,

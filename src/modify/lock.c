@@ -8,12 +8,20 @@
 #include "inplace.h"
 
 #include "modify/lock_chain.h"
+#include "modify/modify.h"
 #include "nodes/lockoptions.h"
+#include "page/page.h"
+#include "page/recent.h"
+#include "page/slot.h"
+#include "page/tuple.h"
+#include "row/change.h"
 #include "row/found_row.h"
 #include "row/rowcheck.h"
+#include "row/target.h"
+#include "row/visibility.h"
 #include "storage/lmgr.h"
-#include "undo/undo.h"
-#include "wal/wal.h"
+#include "undo/append.h"
+#include "wal/log.h"
 
 /*
  * Does the caller mean what he has found with SnapshotDirty?  ON CONFLICT DO

@@ -28,9 +28,17 @@
 #include "inplace.h"
 
 #include "modify/lock_chain.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/change.h"
 #include "row/lock_trace.h"
+#include "row/rowcheck.h"
+#include "row/target.h"
+#include "row/visibility.h"
+#include "undo/append.h"
+#include "undo/record.h"
 #include "undo/undo.h"
-#include "wal/wal.h"
+
 
 /* of a version of the row there */
 static XidStatus

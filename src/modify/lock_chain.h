@@ -8,7 +8,10 @@
 #ifndef INPLACE_LOCK_CHAIN_H
 #define INPLACE_LOCK_CHAIN_H
 
-#include "row/rowcheck.h"
+#include "inplace.h"
+
+#include "page/tuple.h"
+#include "row/target.h"
 
 typedef enum ChainVerdict
 {

@@ -22,8 +22,9 @@
 #include "inplace.h"
 
 #include "executor/executor.h"
-#include "modify/table.h"
+#include "modify/returning.h"
 #include "nodes/execnodes.h"
+#include "page/tuple.h"
 
 typedef struct CleaningExpr
 {

@@ -18,7 +18,8 @@
 #include "access/heaptoast.h"
 #include "access/toast_helper.h"
 #include "access/toast_internals.h"
-#include "modify/table.h"
+#include "modify/toast.h"
+#include "page/tuple.h"
 #include "utils/memutils.h"
 
 static Size

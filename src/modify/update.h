@@ -8,10 +8,16 @@
 #ifndef INPLACE_TABLE_UPDATE_H
 #define INPLACE_TABLE_UPDATE_H
 
-#include "index/index.h"
+#include "inplace.h"
+
+#include "index/taking.h"
 #include "page/compare.h"
+#include "page/page.h"
+#include "page/tuple.h"
 #include "row/rowcheck.h"
-#include "wal/wal.h"
+#include "row/target.h"
+#include "undo/undo.h"
+#include "wal/logical.h"
 
 typedef struct UpdateState
 {

@@ -13,7 +13,22 @@
 #include "inplace.h"
 
 #include "freeze/freeze_stats.h"
+#include "index/taking.h"
 #include "modify/update.h"
+#include "page/delta.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/change.h"
+#include "row/link.h"
+#include "row/rowcheck.h"
+#include "row/visibility.h"
+#include "undo/append.h"
+#include "undo/record.h"
+#include "undo/undo.h"
+#include "wal/log.h"
+#include "wal/log_update.h"
+#include "wal/wal.h"
+
 
 /*
  * The compact form of the update's WAL record, from which redo makes the undo

@@ -14,6 +14,15 @@
 #include "access/visibilitymap.h"
 #include "freeze/freeze_stats.h"
 #include "modify/update.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/change.h"
+#include "row/rowcheck.h"
+#include "undo/append.h"
+#include "undo/record.h"
+#include "undo/undo.h"
+#include "wal/log.h"
+#include "wal/wal.h"
 
 /*
  * Find a page for the moved row; afterwards both pages are locked (they may

@@ -13,6 +13,9 @@
 #include "access/heaptoast.h"
 #include "modify/update.h"
 #include "page/compare.h"
+#include "page/tuple.h"
+#include "row/rowcheck.h"
+#include "row/visibility.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

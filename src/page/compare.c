@@ -22,6 +22,8 @@
 #include "access/tupmacs.h"
 #include "no_lock.h"
 #include "page/compare.h"
+#include "page/delta.h"
+#include "page/tuple.h"
 
 static bool
 same_by_value(Datum a, Datum b, int16 len)

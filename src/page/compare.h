@@ -9,6 +9,8 @@
 #ifndef INPLACE_COMPARE_H
 #define INPLACE_COMPARE_H
 
+#include "inplace.h"
+
 #include "nodes/bitmapset.h"
 #include "page/delta.h"
 #include "page/tuple.h"

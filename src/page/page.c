@@ -11,7 +11,7 @@
  *	  LP_DEAD (a stub without storage that index entries still point to) or
  *	  LP_UNUSED, never LP_REDIRECT, and there are at most
  *	  InplaceMaxTuplesPerPage of them.  pd_lower is one more than their end,
- *	  the mark of our pages (table.h).
+ *	  the mark of our pages (page.h).
  *
  * Invariants
  *	  1. Everything here runs under the page's exclusive content lock and
@@ -34,11 +34,11 @@
  */
 #include "inplace.h"
 
-#include "modify/table.h"
+#include "page/page.h"
+#include "page/tuple.h"
 #include "storage/buf_internals.h"
 #include "storage/itemid.h"
 #include "storage/lwlock.h"
-#include "wal/wal.h"
 
 /* the largest row fits a page all the same */
 StaticAssertDecl(RowPageLower(1) + InplaceMaxTupleSize <= BLCKSZ,

@@ -38,9 +38,10 @@
 
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
+#include "page/protect.h"
 #include "port/atomics.h"
+#include "rmgr.h"
 #include "storage/shmem.h"
-#include "wal/wal.h"
 
 /* the end of the last record that was inserted without protection */
 static pg_atomic_uint64 *unprotected = NULL;

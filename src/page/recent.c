@@ -38,8 +38,9 @@
 #include "inplace.h"
 
 #include "access/xact.h"
-#include "modify/table.h"
 #include "page/guess.h"
+#include "page/recent.h"
+#include "page/tuple.h"
 #include "pgstat.h"
 
 static RelFileLocator recent_locator;

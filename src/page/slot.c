@@ -6,7 +6,7 @@
  * A slot is empty, virtual (tuple NULL: values were put in by the executor)
  * or holds a row in on-disk form.  The row is in the slot's own buffer, which
  * is kept from row to row, or in memory of whoever stored it (a scan's copy
- * of a page); never in a shared buffer, see table.h.
+ * of a page); never in a shared buffer, see page.h.
  *
  * TTS_FLAG_SHOULDFREE is not used: what a slot owns it keeps until it is
  * released.
@@ -18,8 +18,9 @@
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/sysattr.h"
-#include "modify/table.h"
 #include "nodes/execnodes.h"
+#include "page/slot.h"
+#include "page/tuple.h"
 #include "utils/memutils.h"
 
 #define ISLOT(slot) ((InplaceTupleTableSlot *) (slot))

@@ -14,10 +14,12 @@
 #include "inplace.h"
 
 #include "access/heapam_xlog.h"
+#include "redo/redo.h"
 #include "replication/decode.h"
 #include "replication/logical.h"
 #include "replication/reorderbuffer.h"
 #include "replication/snapbuild.h"
+#include "rmgr.h"
 #include "wal/wal.h"
 
 /*

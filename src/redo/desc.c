@@ -8,7 +8,12 @@
 #include "inplace.h"
 
 #include "page/delta.h"
+#include "page/tuple.h"
+#include "redo/redo.h"
+#include "rmgr.h"
+#include "undo/undo_log.h"
 #include "wal/wal.h"
+
 
 static void
 desc_header(StringInfo buf, const char *p)

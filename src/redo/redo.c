@@ -20,11 +20,17 @@
 #include "access/xlog_internal.h"
 #include "access/xlogutils.h"
 #include "page/delta.h"
+#include "page/page.h"
+#include "page/protect.h"
+#include "page/tuple.h"
 #include "redo/redo.h"
-#include "row/rowcheck.h"
+#include "rmgr.h"
 #include "storage/freespace.h"
 #include "storage/smgr.h"
+#include "undo/record.h"
 #include "utils/varlena.h"
+#include "wal/log_vacuum.h"
+#include "wal/wal.h"
 
 void
 inplace_bad_record(XLogReaderState *record, const char *what)

@@ -5,12 +5,15 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef INPLACE_WAL_REDO_H
-#define INPLACE_WAL_REDO_H
+#ifndef INPLACE_REDO_H
+#define INPLACE_REDO_H
+
+#include "inplace.h"
 
 #include "access/xlogutils.h"
-#include "modify/table.h"
-#include "wal/wal.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "wal/log.h"
 
 static inline BlockNumber
 block_location(XLogReaderState *record, uint8 block_id, RelFileLocator *loc)
@@ -103,4 +106,16 @@ extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);
 extern void inplace_redo_merge(XLogReaderState *record);
 extern void inplace_redo_relocate(XLogReaderState *record);
 
-#endif							/* INPLACE_WAL_REDO_H */
+/* the resource manager: redo.c, desc.c, decode.c */
+extern void InplaceRmgrRegister(void);
+extern void inplace_redo(XLogReaderState *record);
+extern void inplace_desc(StringInfo buf, XLogReaderState *record);
+extern const char *inplace_identify(uint8 info);
+extern void inplace_mask(char *pagedata, BlockNumber blkno);
+
+struct LogicalDecodingContext;
+struct XLogRecordBuffer;
+extern void inplace_decode(struct LogicalDecodingContext *ctx,
+						   struct XLogRecordBuffer *buf);
+
+#endif							/* INPLACE_REDO_H */

@@ -13,6 +13,8 @@
 #include "access/nbtree.h"
 #include "btree/standby_scan.h"
 #include "redo/redo.h"
+#include "wal/log_btree.h"
+#include "wal/wal.h"
 
 /* ---------------- merging pages ---------------- */
 

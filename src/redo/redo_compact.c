@@ -11,9 +11,15 @@
 #include "inplace.h"
 
 #include "access/xlogutils.h"
+#include "page/delta.h"
+#include "page/tuple.h"
 #include "redo/redo.h"
 #include "storage/checksum.h"
 #include "storage/smgr.h"
+#include "undo/record.h"
+#include "undo/undo.h"
+#include "wal/log.h"
+#include "wal/wal.h"
 
 /*
  * The parts of a compact update record.

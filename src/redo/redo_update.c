@@ -10,7 +10,14 @@
 #include "inplace.h"
 
 #include "access/xlogutils.h"
+#include "page/delta.h"
+#include "page/tuple.h"
 #include "redo/redo.h"
+#include "undo/record.h"
+#include "undo/undo.h"
+#include "wal/log.h"
+#include "wal/log_update.h"
+#include "wal/wal.h"
 
 /* a record of that kind, taken apart */
 typedef struct PageUpdate

@@ -8,9 +8,13 @@
 #include "inplace.h"
 
 #include "access/visibilitymap.h"
+#include "page/tuple.h"
 #include "redo/redo.h"
 #include "storage/freespace.h"
 #include "storage/standby.h"
+#include "undo/undo_log.h"
+#include "wal/log_vacuum.h"
+#include "wal/wal.h"
 
 void
 inplace_redo_conflict(TransactionId horizon, RelFileLocator loc)

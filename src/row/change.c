@@ -9,8 +9,14 @@
 #include "inplace.h"
 
 #include "access/visibilitymap.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/change.h"
 #include "row/lock_trace.h"
+#include "row/restore.h"
 #include "row/rowcheck.h"
+#include "row/visibility.h"
+#include "undo/append.h"
 
 /*
  * Lock the page for a change of the row, with the visibility map page pinned

@@ -20,7 +20,11 @@
  */
 #include "inplace.h"
 
+#include "page/slot.h"
+#include "page/tuple.h"
 #include "row/found_row.h"
+#include "row/target.h"
+
 
 static struct
 {

@@ -8,7 +8,9 @@
 #ifndef INPLACE_FOUND_ROW_H
 #define INPLACE_FOUND_ROW_H
 
-#include "row/rowcheck.h"
+#include "inplace.h"
+
+#include "row/target.h"
 
 /* the slot holds a version found through an index with SnapshotDirty */
 extern void inplace_note_found_row(Relation rel, TupleTableSlot *slot);

@@ -84,11 +84,16 @@
 #include "common/hashfn.h"
 #include "page/compare.h"
 #include "page/delta.h"
+#include "page/tuple.h"
+#include "row/link.h"
+#include "row/squeeze.h"
+#include "undo/append.h"
 #include "undo/holders.h"
+#include "undo/record.h"
 #include "undo/undo.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "wal/wal.h"
+#include "wal/log.h"
 
 #ifndef UNDO_LINK_SPACING
 #define UNDO_LINK_SPACING	25

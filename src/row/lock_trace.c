@@ -32,7 +32,10 @@
 #include "inplace.h"
 
 #include "access/multixact.h"
+#include "page/tuple.h"
 #include "row/lock_trace.h"
+#include "row/rowcheck.h"
+#include "row/target.h"
 #include "undo/undo.h"
 #include "utils/snapmgr.h"
 

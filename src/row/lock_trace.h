@@ -8,7 +8,12 @@
 #ifndef INPLACE_LOCK_TRACE_H
 #define INPLACE_LOCK_TRACE_H
 
+#include "inplace.h"
+
+#include "page/tuple.h"
 #include "row/rowcheck.h"
+#include "row/target.h"
+#include "undo/undo.h"
 
 /* an UNDO_LOCK record's ur_cid */
 #define TRACE_BEFORE		0x01	/* LockTrace's before */

@@ -17,7 +17,9 @@
  */
 #include "inplace.h"
 
+#include "page/tuple.h"
 #include "row/own_lock.h"
+#include "row/rowcheck.h"
 #include "storage/proc.h"
 
 static struct

@@ -8,7 +8,10 @@
 #ifndef INPLACE_OWN_LOCK_H
 #define INPLACE_OWN_LOCK_H
 
-#include "modify/table.h"
+#include "inplace.h"
+
+#include "page/tuple.h"
+#include "row/rowcheck.h"
 
 extern void inplace_note_own_lock(Relation rel, BlockNumber blk,
 								  OffsetNumber off, UndoPtr ptr,

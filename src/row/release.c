@@ -49,10 +49,17 @@
  */
 #include "inplace.h"
 
-#include "modify/table.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/release.h"
+#include "row/visibility.h"
 #include "storage/bufmgr.h"
 #include "undo/holders.h"
-#include "row/release.h"
+#include "undo/record.h"
+#include "undo/seen.h"
+#include "undo/space.h"
+#include "undo/undo.h"
+#include "undo/undo_rows.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 

@@ -9,6 +9,8 @@
 #ifndef INPLACE_RELEASE_H
 #define INPLACE_RELEASE_H
 
+#include "inplace.h"
+
 #include "undo/undo_rows.h"
 
 /*

@@ -23,11 +23,19 @@
 
 #include "access/parallel.h"
 #include "page/delta.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "rmgr.h"
+#include "row/change.h"
 #include "row/lock_trace.h"
+#include "row/restore.h"
 #include "row/rowcheck.h"
-#include "scan/scan.h"
+#include "row/visibility.h"
+#include "undo/append.h"
+#include "undo/record.h"
 #include "undo/undo.h"
-#include "wal/wal.h"
+#include "wal/log.h"
+#include "wal/log_vacuum.h"
 
 /* an insert that did not happen */
 static void

@@ -36,13 +36,22 @@
 #include "access/visibilitymap.h"
 #include "common/hashfn.h"
 #include "freeze/freeze_stats.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/change.h"
 #include "row/lock_trace.h"
 #include "row/own_lock.h"
 #include "row/rowcheck.h"
+#include "row/target.h"
+#include "row/visibility.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
+#include "undo/append.h"
+#include "undo/record.h"
+#include "undo/space.h"
+#include "undo/undo.h"
 #include "utils/snapmgr.h"
-#include "wal/wal.h"
+#include "wal/log.h"
 
 const LOCKMODE inplace_row_lockmode[] = {
 	AccessShareLock,			/* LockTupleKeyShare */

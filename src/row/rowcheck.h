@@ -9,33 +9,48 @@
 #ifndef INPLACE_ROWCHECK_H
 #define INPLACE_ROWCHECK_H
 
-#include "modify/table.h"
+#include "inplace.h"
+
+#include "access/clog.h"
+#include "page/tuple.h"
+#include "row/target.h"
 #include "storage/lmgr.h"
+#include "undo/record.h"
+#include "undo/undo.h"
 
 /*
- * Which version the caller means.  What the executor has from tuple_lock, or from
- * a change of its own, is told by the tag in its TID; see tuple.h.
+ * What is known of a row's lockers besides (lock_trace.c).
  */
-typedef enum RowTargetKind
+typedef struct LockTrace
 {
-	TARGET_SEEN,				/* what the snapshot sees, if it is MVCC */
-	TARGET_NEWEST,				/* whatever is the newest */
-	TARGET_FOUND,				/* that with this tag and xmin */
-	TARGET_OURS					/* that with this tag, which our transaction has
-								 * locked or made */
-} RowTargetKind;
+	bool		before;			/* those not in old[] have locked the version
+								 * before the newest, too */
+	uint8		undone;			/* 1 + LockTupleMode of a change that was
+								 * rolled back beside the lock, or 0 */
+	int			nold;
+	OldLocker	old[MAX_OLD_LOCKERS];
+} LockTrace;
 
-typedef struct RowTarget
+/*
+ * The lockers of a row.  Fills xid (or multi) and returns true if the row
+ * has lockers recorded that may still be alive.  base is the header
+ * without its lock (for a new undo record on top).
+ */
+typedef struct RowLockers
 {
-	ItemPointerData tid;		/* without tag */
-	RowTargetKind kind;
-	VersionTag	tag;
-	TransactionId xmin;
-	bool		queued;			/* has been in the queue for the newest one */
-	bool		queued_old;		/* ... for this version, since replaced */
-	bool		gone;			/* and what follows it, see lock_chain.c */
-	Snapshot	snapshot;
-} RowTarget;
+	bool		multi;
+	TransactionId xid;			/* or MultiXactId */
+	LockTupleMode mode;			/* the strongest */
+	LockTrace	trace;
+	InplaceTupleHeaderData base;
+} RowLockers;
+
+extern bool inplace_get_lockers(Relation rel, InplaceTupleHeader tup,
+								BlockNumber blk, OffsetNumber off,
+								RowLockers *lockers);
+
+/* is any locker of the row other than this transaction still running? */
+extern bool inplace_lockers_alive(const RowLockers *lockers);
 
 /*
  * The heavyweight lock that who waits for a row holds on a version of it.
@@ -124,14 +139,6 @@ extern bool inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
 extern LockTupleMode inplace_member_mode(MultiXactStatus status);
 extern LockTupleMode inplace_change_mode(InplaceTupleHeader tup);
 
-/* the version that a TID of the executor, tagged or not, means */
-extern void inplace_target_init(RowTarget *target, const ItemPointerData *tid,
-								Snapshot snapshot);
-
-/* is the version with this header the one the caller means? */
-extern bool inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
-							  XidStatus status, CommandId cid);
-
 /* the header of the version before, see rowcheck.c */
 extern bool inplace_version_before(Relation rel, const ItemPointerData *tid,
 								   InplaceTupleHeader hdr, bool missing_ok,
@@ -202,30 +209,6 @@ extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 								 TransactionId xid, TransactionId locker,
 								 bool multi, LockTupleMode mode);
 
-/* change.c */
-extern bool inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
-								  Buffer *vmbuffer);
-extern Size inplace_keep_lockers(Relation rel, BlockNumber blk,
-								 OffsetNumber off, const RowCheck *rc,
-								 InplaceTupleHeader hdr, UndoPtr ptr, char *dst);
-extern TransactionId inplace_undo_newest(const RowCheck *rc);
-
-/* the version meant by TARGET_FOUND or TARGET_OURS; the page is locked */
-extern bool inplace_fetch_target(Relation rel, Buffer buffer,
-								 const RowTarget *target, RowVersion *version);
-
 extern const LOCKMODE inplace_row_lockmode[];
-
-/* headers equal but for hint bits and the padding flag? */
-static inline bool
-same_header(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
-{
-	InplaceTupleHeaderData x = *a;
-	InplaceTupleHeaderData y = *b;
-
-	x.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
-	y.t_infomask &= ~(IP_HINT_BITS | IP_PADDED);
-	return memcmp(&x, &y, SizeOfInplaceTupleHeader) == 0;
-}
 
 #endif							/* INPLACE_ROWCHECK_H */

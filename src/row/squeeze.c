@@ -120,11 +120,16 @@
 
 #include "page/compare.h"
 #include "page/delta.h"
+#include "page/tuple.h"
+#include "row/squeeze.h"
+#include "undo/append.h"
 #include "undo/holders.h"
+#include "undo/record.h"
+#include "undo/seen.h"
 #include "undo/space.h"
 #include "undo/undo.h"
 #include "utils/memutils.h"
-#include "wal/wal.h"
+#include "wal/log.h"
 
 /* a shorter chain needs neither this nor links */
 #define SQUEEZE_MIN_CHAIN	40

@@ -11,7 +11,9 @@
  */
 #include "inplace.h"
 
-#include "row/rowcheck.h"
+#include "page/tuple.h"
+#include "row/target.h"
+#include "row/visibility.h"
 #include "utils/snapmgr.h"
 
 void

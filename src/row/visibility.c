@@ -24,12 +24,19 @@
 #include "inplace.h"
 
 #include "access/subtrans.h"
-#include "modify/table.h"
+#include "page/delta.h"
+#include "page/page.h"
+#include "page/protect.h"
+#include "page/slot.h"
+#include "page/tuple.h"
 #include "row/rowcheck.h"
-#include "scan/scan.h"
+#include "row/target.h"
+#include "row/visibility.h"
 #include "storage/predicate.h"
-#include "undo/holders.h"
-#include "wal/wal.h"
+#include "undo/append.h"
+#include "undo/hold.h"
+#include "undo/record.h"
+#include "undo/undo.h"
 
 RowVersion *
 RowVersionAlloc(void)

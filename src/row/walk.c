@@ -8,7 +8,11 @@
 #include "inplace.h"
 
 #include "page/delta.h"
-#include "scan/scan.h"
+#include "page/tuple.h"
+#include "row/walk.h"
+#include "undo/record.h"
+#include "undo/undo.h"
+
 
 void
 inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,

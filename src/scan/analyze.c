@@ -19,11 +19,16 @@
  */
 #include "inplace.h"
 
+#include "page/page.h"
+#include "page/recent.h"
+#include "page/tuple.h"
+#include "row/visibility.h"
+#include "scan/scan.h"
+
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
 #endif
 
-#include "scan/scan.h"
 
 static void
 start_block(InplaceScanDesc scan, Buffer buffer)

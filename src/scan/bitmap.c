@@ -28,12 +28,14 @@
 #include "inplace.h"
 
 #include "nodes/tidbitmap.h"
+#include "page/recent.h"
 #include "pgstat.h"
+#include "scan/scan.h"
+
 #if PG_VERSION_NUM >= 180000
 #include "storage/read_stream.h"
 #endif
 
-#include "scan/scan.h"
 
 /*
  * The next visible row of the loaded page.

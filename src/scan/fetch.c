@@ -19,18 +19,25 @@
 #include "inplace.h"
 
 #include "index/dirty.h"
-#include "index/index.h"
-#include "modify/table.h"
+#include "index/entry.h"
+#include "index/index_fetch.h"
 #include "nodes/execnodes.h"
-#include "page/delta.h"
+#include "page/page.h"
+#include "page/recent.h"
+#include "page/slot.h"
+#include "page/tuple.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "row/found_row.h"
 #include "row/rowcheck.h"
+#include "row/visibility.h"
+#include "scan/fetch.h"
 #include "scan/scan.h"
 #include "storage/predicate.h"
+#include "undo/record.h"
 #include "undo/undo.h"
 #include "utils/memutils.h"
+#include "vacuum/prune.h"
 
 /*
  * The line pointer of a row on a page, or NULL if there is no row there (any

@@ -8,6 +8,8 @@
 #ifndef INPLACE_REWRITE_PROGRESS_H
 #define INPLACE_REWRITE_PROGRESS_H
 
+#include "inplace.h"
+
 #include "nodes/parsenodes.h"
 #include "utils/rel.h"
 
@@ -19,9 +21,5 @@ extern void RewriteProgressEnd(void);
 extern void RewriteProgressRowWritten(Relation rel);
 extern void RewriteProgressPageRead(Relation rel, int nrows);
 extern void RewriteProgressReadAll(Relation rel);
-
-/* convert_stats.c */
-extern void ConvertStatsNote(Oid relid);
-extern void ConvertStatsInit(void);
 
 #endif							/* INPLACE_REWRITE_PROGRESS_H */

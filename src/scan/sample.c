@@ -14,10 +14,12 @@
 
 #include "access/tsmapi.h"
 #include "nodes/execnodes.h"
+#include "page/page.h"
+#include "page/recent.h"
 #include "pgstat.h"
-
-#include "modify/table.h"
+#include "scan/fetch.h"
 #include "scan/scan.h"
+
 
 static bool
 inplace_sample_next_block(TableScanDesc sscan, SampleScanState *scanstate)

@@ -26,16 +26,23 @@
 #include "inplace.h"
 
 #include "access/syncscan.h"
+#include "page/page.h"
+#include "page/protect.h"
+#include "page/recent.h"
+#include "page/slot.h"
+#include "page/tuple.h"
 #include "pgstat.h"
+#include "row/restore.h"
+#include "row/visibility.h"
+#include "scan/rewrite_progress.h"
+#include "scan/scan.h"
 #include "storage/predicate.h"
+#include "vacuum/prune.h"
+
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
 #endif
 
-#include "modify/table.h"
-#include "scan/rewrite_progress.h"
-#include "scan/scan.h"
-#include "wal/wal.h"
 
 /* scans that lock the whole relation against writers they cannot see */
 #define SCAN_LOCKS_RELATION \

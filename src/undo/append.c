@@ -26,7 +26,15 @@
  */
 #include "inplace.h"
 
+#include "page/tuple.h"
+#include "undo/append.h"
+#include "undo/limit.h"
+#include "undo/record.h"
 #include "undo/space.h"
+#include "undo/temp.h"
+#include "undo/undo.h"
+#include "undo/undorel.h"
+#include "undo/worker.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 

@@ -48,12 +48,18 @@
 #include "catalog/pg_class.h"
 #include "commands/dbcommands.h"
 #include "storage/lmgr.h"
+#include "undo/discard.h"
 #include "undo/holders.h"
+#include "undo/record.h"
+#include "undo/shrink.h"
 #include "undo/space.h"
+#include "undo/undo.h"
+#include "undo/undo_log.h"
 #include "undo/undo_rows.h"
+#include "undo/undorel.h"
+#include "undo/worker.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
-#include "wal/wal.h"
 
 /* how long a tick may restore aborted changes, about */
 #define RESTORE_MS				500

@@ -61,7 +61,9 @@
 #include "own.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
+#include "undo/hold.h"
 #include "undo/holders.h"
+#include "undo/seen.h"
 #include "utils/syscache.h"
 
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;

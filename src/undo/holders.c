@@ -69,6 +69,7 @@
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "undo/holders.h"
+#include "undo/seen.h"
 #include "utils/snapmgr.h"
 
 bool		inplace_squeeze_undo = true;

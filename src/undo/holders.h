@@ -12,6 +12,7 @@
 
 #include "executor/execdesc.h"
 #include "port/atomics.h"
+#include "undo/seen.h"
 #include "utils/backend_status.h"
 
 /* more are taken for sessions that have published nothing */
@@ -24,29 +25,6 @@ typedef struct UndoHeldSnapshot
 	TransactionId xmax;			/* sees nothing from here on */
 	bool		serializable;	/* has to be found to conflict with writers */
 } UndoHeldSnapshot;
-
-/*
- * What all snapshots see (seen.c): what precedes the limit, if there is one,
- * and had ended for a snapshot with this xmin and xmax, and xids[] in between.
- * Nothing if xmax is invalid.
- */
-#define UNDO_SEEN_XIDS		512
-
-typedef struct UndoSeen
-{
-	TransactionId xmin;
-	TransactionId xmax;
-	TransactionId limit;
-	int			nxids;
-	TransactionId xids[UNDO_SEEN_XIDS]; /* sorted, as numbers */
-} UndoSeen;
-
-/* while that is found out */
-typedef struct UndoSeenRead
-{
-	uint64		count;			/* all snapshots belong to this or more ... */
-	TransactionId limit;		/* ... or have no older xmin */
-} UndoSeenRead;
 
 /*
  * Every snapshot that exists or will exist sees all committed transactions
@@ -110,32 +88,6 @@ extern bool inplace_squeeze_undo;
 
 extern Size UndoHoldersShmemSize(void);
 extern void UndoHoldersShmemInit(void);
-
-/* by a session, about itself: hold.c */
-extern void UndoHoldInit(void);
-extern bool UndoHoldBeforeRun(QueryDesc *queryDesc);
-extern void UndoHoldAfterRun(bool closed);
-extern void UndoHoldNoteExport(void);
-extern bool UndoHoldBeforeUtility(Node *stmt);
-extern void UndoHoldSuspend(void);
-extern void UndoHoldResume(void);
-extern void UndoHoldCheckSnapshot(Snapshot snapshot);
-
-/* seen.c */
-extern Size UndoSeenShmemSize(void);
-extern void UndoSeenShmemInit(void);
-extern void UndoSeenEndTransaction(void);
-extern void UndoSeenBeforeUtility(Node *stmt);
-extern void UndoSeenOwnWorker(void);
-extern void UndoSeenNote(void);
-extern void UndoSeenReadBegin(UndoSeenRead *r);
-extern void UndoSeenReadProcess(UndoSeenRead *r, int n, TransactionId xmin);
-extern void UndoSeenReadSlots(UndoSeenRead *r, TransactionId xmin);
-extern void UndoSeenReadEnd(const UndoSeenRead *r, UndoSeen *seen);
-
-/* is a standby connected, or another physical walsender? */
-extern bool UndoStandbyConnected(void);
-extern bool UndoSeenByAll(const UndoSeen *seen, TransactionId xid);
 
 /* by those who drop versions and give extents back */
 extern bool UndoHoldersAny(void);

@@ -21,7 +21,9 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
+#include "undo/limit.h"
 #include "undo/space.h"
+#include "undo/undo.h"
 #include "utils/backend_status.h"
 
 int			inplace_undo_limit = 0;

@@ -13,7 +13,10 @@
 #include "inplace.h"
 
 #include "access/transam.h"
+#include "page/tuple.h"
 #include "storage/procarray.h"
+#include "undo/record.h"
+#include "undo/space.h"
 #include "undo/undo.h"
 
 /* no version has more links than there are levels */

@@ -85,6 +85,7 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "undo/holders.h"
+#include "undo/seen.h"
 #include "utils/snapmgr.h"
 
 #define UNDO_SEEN			24

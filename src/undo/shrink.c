@@ -29,8 +29,10 @@
 
 #include "catalog/storage.h"
 #include "storage/lmgr.h"
+#include "undo/shrink.h"
 #include "undo/space.h"
-#include "wal/wal.h"
+#include "undo/undo_log.h"
+#include "undo/worker.h"
 
 /* ticks that are closer to each other make one slot of time */
 #define SLOT_MS		400

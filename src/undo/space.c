@@ -81,11 +81,17 @@
  */
 #include "inplace.h"
 
+#include "page/tuple.h"
 #include "storage/smgr.h"
 #include "undo/space.h"
+#include "undo/standby.h"
+#include "undo/temp.h"
+#include "undo/undo.h"
+#include "undo/undo_log.h"
+#include "undo/undorel.h"
+#include "undo/worker.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
-#include "wal/wal.h"
 
 int			inplace_undo_extents = 262144;
 

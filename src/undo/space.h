@@ -1,9 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * space.h
- *	  The inside of undo's space management, shared by space.c, append.c,
- *	  discard.c, shrink.c, worker.c, temp.c, undoam.c and the views.  See
- *	  space.c for the invariants and the lock order.
+ *	  The extents of undo.  See space.c for the invariants and the lock order.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,6 +9,8 @@
 #define INPLACE_UNDO_SPACE_H
 
 #include "inplace.h"
+
+#include "page/tuple.h"
 #include "port/atomics.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
@@ -139,13 +139,9 @@ typedef struct UndoShared
 
 extern UndoShared *undo_shared;
 
-/* GUCs */
+/* setting */
 extern int	inplace_undo_extents;	/* capacity of the undo extent map */
-extern int	inplace_undo_limit;
-extern int	inplace_undo_worker_delay;
-extern int	inplace_max_undo_workers;
 
-/* space.c */
 extern UndoKind UndoKindOf(Relation rel);
 extern UndoSpace *UndoSpaceLock(UndoKind kind, LWLockMode mode);
 extern void UndoSpaceUnlock(UndoSpace *sp);
@@ -177,75 +173,33 @@ UndoSpaceIsEmpty(UndoSpace *sp)
 	return sp->nextents == 0 && sp->tail_end == 0;
 }
 
-/* undorel.c */
-extern Oid	UndoRelid(UndoKind kind);
-extern Relation UndoRelGet(UndoKind kind, bool missing_ok);
-extern void UndoRelRenew(void);
-extern Relation UndoRelInit(RelationData *rd, FormData_pg_class *form,
-							const RelFileLocator *locator, char persistence);
-extern void UndoCheckMetaPage(Relation undorel);
-extern void UndoRenewMetaPage(Relation undorel);
-extern void UndoReportRenewed(void);
+/* shared memory */
+extern Size UndoShmemSize(void);
+extern void UndoShmemInit(void);
 
-/* limit.c */
-extern bool UndoLimitAllows(uint32 n);
-extern void UndoReportLimit(UndoSpace *sp);
+/*
+ * The raw page access that UndoFetch builds on: pins the undo page of ptr in
+ * rel's space, or returns InvalidBuffer if missing_ok and that extent is free
+ * or beyond the end.
+ */
+extern Buffer UndoReadBuffer(Relation rel, UndoPtr ptr, bool missing_ok);
 
-/* standby.c */
-extern Buffer UndoReadOnStandby(Relation undorel, BlockNumber block);
+/*
+ * May undo be cut off before a version made by xid, as far as standbys are
+ * concerned?  To be asked besides the horizon of this server: a standby that
+ * gives no feedback may have a snapshot that does not see xid, and would take
+ * the version for the row's first.  True once a discard record has told them.
+ */
+extern bool UndoStandbysKnow(Relation rel, TransactionId xid);
 
-/* temp.c */
-extern void UndoTempPrepare(Relation rel, Size len, UndoInsert *ui);
-extern void UndoTempAppended(UndoInsert *ui);
-extern Buffer UndoTempReadBuffer(UndoPtr ptr, bool missing_ok);
-extern void UndoTempPreCommit(void);
-extern void UndoTempAtCommit(void);
-extern void UndoTempAtAbort(void);
-extern void UndoTempSubCommit(int level);
-extern void UndoTempSubAbort(int level);
-extern int64 UndoTempSizeBytes(void);
-extern int64 UndoTempUsedBytes(void);
+/*
+ * Before versions that are older than xid's are dropped: writes such a record
+ * if need be.  all_ended: have all transactions with an older xid ended?  If
+ * not, standbys know of this xid only.
+ */
+extern void UndoTellStandbys(Relation rel, TransactionId xid, bool all_ended);
 
-/* discard.c */
-typedef enum UndoXidFate
-{
-	UNDO_XID_RUNNING,
-	UNDO_XID_ABORTED,
-	UNDO_XID_DONE				/* committed, or too old to matter */
-} UndoXidFate;
-
-typedef enum UndoScanResult
-{
-	UNDO_SCAN_DONE,				/* nothing left to restore */
-	UNDO_SCAN_LATER,			/* something was locked: try again soon */
-	UNDO_SCAN_WAIT				/* a transaction has to end first */
-} UndoScanResult;
-
-/* called for each aborted change found on a page */
-typedef UndoScanResult (*UndoRestoreCallback) (const UndoRecordHeader *hdr,
-											   void *arg);
-
-extern UndoScanResult UndoScanPage(Page page, BlockNumber blk,
-								   UndoRestoreCallback restore, void *arg);
-extern bool UndoDiscardTick(bool *in_use, bool *more);
-
-/* shrink.c */
-extern void UndoShrink(UndoSpace *sp, Relation undorel);
-
-/* worker.c */
-extern bool UndoWorkerShouldStop(void);
-extern bool UndoWorkerClaim(UndoSpace *sp);
-extern void UndoWorkerCheckClaim(UndoSpace *sp);
-
-/* somebody has it, or is about to leave */
-static inline bool
-UndoSpaceHasWorker(UndoSpace *sp)
-{
-	return pg_atomic_read_u32(&sp->worker_pid) != 0;
-}
-
-extern PGDLLEXPORT void InplaceUndoLauncherMain(Datum arg);
-extern PGDLLEXPORT void InplaceUndoWorkerMain(Datum arg);
-extern void UndoWorkerReattachDatabase(Oid dboid);
+/* bytes now allocated (file size) and in use by extents, of this database */
+extern int64 UndoSizeBytes(void);
 
 #endif							/* INPLACE_UNDO_SPACE_H */

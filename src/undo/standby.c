@@ -20,7 +20,7 @@
 
 #include "storage/bufmgr.h"
 #include "storage/smgr.h"
-#include "undo/space.h"
+#include "undo/standby.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 

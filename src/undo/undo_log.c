@@ -10,7 +10,9 @@
 
 #include "access/xloginsert.h"
 #include "catalog/pg_control.h"
-#include "wal/wal.h"
+#include "page/protect.h"
+#include "rmgr.h"
+#include "undo/undo_log.h"
 
 void
 inplace_log_discard(Oid dboid, TransactionId horizon)

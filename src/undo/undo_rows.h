@@ -12,6 +12,8 @@
 #ifndef INPLACE_UNDO_ROWS_H
 #define INPLACE_UNDO_ROWS_H
 
+#include "inplace.h"
+
 #include "undo/space.h"
 
 typedef struct UndoReleaseJob

@@ -20,7 +20,8 @@
 #include "commands/vacuum.h"
 #include "nodes/execnodes.h"
 #include "own.h"
-#include "undo/space.h"
+#include "undo/record.h"
+#include "undo/undo.h"
 
 PG_FUNCTION_INFO_V1(inplace_undo_handler);
 

@@ -16,6 +16,8 @@
 #ifndef INPLACE_COMPAT_VACUUM_H
 #define INPLACE_COMPAT_VACUUM_H
 
+#include "inplace.h"
+
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "pgstat.h"

@@ -21,10 +21,17 @@
  */
 #include "inplace.h"
 
-#include "modify/table.h"
+#include "freeze/freeze_stats.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/rowcheck.h"
+#include "row/visibility.h"
+#include "undo/record.h"
 #include "undo/undo.h"
+#include "vacuum/compat_vacuum.h"
 #include "vacuum/vacuum.h"
-#include "wal/wal.h"
+#include "wal/log_vacuum.h"
+
 
 static inline void
 hold_xid(TransactionId *oldest, TransactionId xid)

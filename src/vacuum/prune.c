@@ -26,10 +26,14 @@
  */
 #include "inplace.h"
 
-#include "modify/table.h"
-#include "undo/undo.h"
-#include "vacuum/vacuum.h"
-#include "wal/wal.h"
+#include "page/page.h"
+#include "page/protect.h"
+#include "page/tuple.h"
+#include "row/restore.h"
+#include "row/visibility.h"
+#include "vacuum/prune.h"
+#include "wal/log_vacuum.h"
+
 
 /*
  * Space lost between the items that is worth a record of its own, if a prune

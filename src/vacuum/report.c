@@ -12,6 +12,7 @@
 #include "inplace.h"
 
 #include "lib/stringinfo.h"
+#include "vacuum/compat_vacuum.h"
 #include "vacuum/vacuum.h"
 
 /*

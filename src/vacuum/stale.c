@@ -73,14 +73,20 @@
 #include "inplace.h"
 
 #include "access/transam.h"
-#include "index/index.h"
+#include "index/btree_handler.h"
 #include "index/key.h"
+#include "index/stale_rows.h"
+#include "index/sweep.h"
 #include "miscadmin.h"
-#include "modify/table.h"
+#include "page/page.h"
+#include "page/protect.h"
+#include "page/tuple.h"
+#include "row/rowcheck.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
+#include "vacuum/compat_vacuum.h"
 #include "vacuum/vacuum.h"
-#include "wal/wal.h"
+#include "wal/log_vacuum.h"
 
 /* ---------------- which rows can be swept? ---------------- */
 

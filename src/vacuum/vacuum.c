@@ -35,12 +35,16 @@
 #include "access/visibilitymap.h"
 #include "catalog/pg_class.h"
 #include "commands/dbcommands.h"
-#include "modify/table.h"
+#include "freeze/freeze_stats.h"
+#include "index/index_delete.h"
+#include "page/page.h"
 #include "storage/freespace.h"
-#include "undo/undo.h"
+#include "undo/append.h"
 #include "utils/lsyscache.h"
+#include "vacuum/compat_vacuum.h"
+#include "vacuum/prune.h"
 #include "vacuum/vacuum.h"
-#include "wal/wal.h"
+#include "wal/log_vacuum.h"
 
 /* look at the failsafe, and (without indexes) publish free space, this often */
 #define FAILSAFE_EVERY_PAGES \

@@ -31,35 +31,19 @@
 #ifndef INPLACE_VACUUM_H
 #define INPLACE_VACUUM_H
 
+#include "inplace.h"
+
 #include "commands/vacuum.h"
 #include "executor/instrument.h"
 #include "freeze/freeze_stats.h"
 #include "index/stale_rows.h"
-#include "inplace.h"
 #include "page/tuple.h"
 #include "utils/pg_rusage.h"
 #include "utils/timestamp.h"
 #include "vacuum/compat_vacuum.h"
 
-/* ---------------- prune.c ---------------- */
-
-typedef struct PruneResult
-{
-	int			ndead;			/* rows made LP_DEAD or LP_UNUSED */
-	int			nunused;		/* line pointers made LP_UNUSED */
-	bool		modified;		/* the page was changed, with WAL if need be */
-	bool		wants_undo;		/* a row was not restored for want of undo */
-} PruneResult;
-
-/*
- * inplace_page_prune with more choice: rows deleted before oldest_xmin are
- * dead even if vistest does not know yet (InvalidTransactionId: ask vistest
- * alone); with no_index, dead rows and LP_DEAD stubs become LP_UNUSED at once.
- */
-extern void inplace_prune_page(Relation rel, Buffer buffer,
-							   GlobalVisState *vistest,
-							   TransactionId oldest_xmin, bool no_index,
-							   OffsetNumber off_to_keep, PruneResult *res);
+/* filled into the routine by handler.c */
+extern void inplace_init_vacuum_methods(TableAmRoutine *am);
 
 /* ---------------- the state of a VACUUM ---------------- */
 

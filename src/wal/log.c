@@ -40,8 +40,14 @@
 
 #include "access/visibilitymapdefs.h"
 #include "access/xlog.h"
-#include "modify/table.h"
 #include "page/delta.h"
+#include "page/page.h"
+#include "page/protect.h"
+#include "page/tuple.h"
+#include "rmgr.h"
+#include "undo/append.h"
+#include "wal/log.h"
+#include "wal/logical.h"
 #include "wal/wal.h"
 
 /* register the undo page with its records; returns nothing to keep */

@@ -15,6 +15,9 @@
 
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
+#include "page/protect.h"
+#include "rmgr.h"
+#include "wal/log_btree.h"
 #include "wal/wal.h"
 
 /* ---------------- the pages ---------------- */

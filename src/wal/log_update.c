@@ -55,7 +55,16 @@
  */
 #include "inplace.h"
 
+#include "page/delta.h"
+#include "page/protect.h"
+#include "page/tuple.h"
+#include "rmgr.h"
+#include "undo/append.h"
+#include "undo/undo.h"
+#include "wal/log.h"
+#include "wal/log_update.h"
 #include "wal/wal.h"
+
 
 /*
  * The old version's header, for the undo record, from what is on the page

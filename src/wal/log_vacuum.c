@@ -25,7 +25,11 @@
 
 #include "access/visibilitymap.h"
 #include "access/xloginsert.h"
-#include "modify/table.h"
+#include "page/page.h"
+#include "page/protect.h"
+#include "page/tuple.h"
+#include "rmgr.h"
+#include "wal/log_vacuum.h"
 #include "wal/wal.h"
 
 /*

@@ -21,9 +21,12 @@
 #include "access/heaptoast.h"
 #include "access/toast_internals.h"
 #include "catalog/pg_type.h"
-#include "modify/table.h"
+#include "page/protect.h"
+#include "page/tuple.h"
+#include "rmgr.h"
 #include "utils/memutils.h"
 #include "utils/relcache.h"
+#include "wal/logical.h"
 #include "wal/wal.h"
 
 /*

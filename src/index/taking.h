@@ -1,0 +1,85 @@
+/*-------------------------------------------------------------------------
+ *
+ * taking.h
+ *	  Which indexes of a table take in-place updates; see taking.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_TAKING_H
+#define INPLACE_TAKING_H
+
+#include "inplace.h"
+
+#include "index/entry.h"
+#include "page/compare.h"
+#include "page/tuple.h"
+
+typedef struct TakingIndex
+{
+	Oid			indexid;
+	bool		exact;			/* equal keys are identical */
+	bool		computed;		/* it has expressions or a predicate */
+	bool		kept;			/* takes updates only that keep its key
+								 * (kept_key.c) */
+	Size		columns_off;	/* if so, the columns that takes, in the chunk */
+	/* by the update at hand: */
+	bool		changed;		/* its key, or as long as that is not settled
+								 * what it is computed from */
+	KeyChange	settled;
+	bool		absent;			/* no entry with the new key can be there */
+	int			nkeys;
+	int			natts;			/* with INCLUDE columns */
+	AttrNumber	keys[INDEX_MAX_KEYS];
+} TakingIndex;
+
+/* rows up to this length fit an entry, whatever of them is in it */
+#define MAX_ROW_WITH_PAYLOAD	2000
+
+/*
+ * The indexes of a table that take in-place updates, or those that keep their
+ * keys.  In the relation's relcache entry, one chunk of memory.
+ */
+typedef struct TakingIndexes
+{
+	Size		size;			/* of the chunk */
+	int			n;
+	Size		blocking_off;	/* where in the chunk the set is, or 0 */
+	bool		payload_changed;	/* by the update at hand */
+	bool		own_code;		/* keys are compared by the server's own code */
+	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
+} TakingIndexes;
+
+/* what the key of a computed index depends on */
+static inline const Bitmapset *
+TakingColumns(const TakingIndexes *t, int i)
+{
+	return (const Bitmapset *) ((const char *) t + t->index[i].columns_off);
+}
+
+/*
+ * the columns of all other indexes that are not summarizing, but for what only
+ * expressions and predicates of kept keys need
+ */
+static inline const Bitmapset *
+TakingBlockingAttrs(const TakingIndexes *t)
+{
+	return t->blocking_off == 0 ? NULL :
+		(const Bitmapset *) ((const char *) t + t->blocking_off);
+}
+
+extern TakingIndexes *inplace_taking_indexes(Relation rel);
+extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
+extern void inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
+									   const RowDiff *diff,
+									   const InplaceTupleHeaderData *base);
+extern bool inplace_taking_unsure(const TakingIndexes *taking);
+extern bool inplace_taking_settle(Relation rel, TakingIndexes *taking,
+								  InplaceTupleHeader old, Size len,
+								  TupleTableSlot *slot, ItemPointer tid);
+extern bool inplace_taking_settled(TakingIndexes *taking);
+extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
+								   ItemPointer tid, TupleTableSlot *slot);
+extern bool inplace_index_takes(Relation index);
+extern bool inplace_index_took(Relation index);
+
+#endif							/* INPLACE_TAKING_H */

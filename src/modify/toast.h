@@ -1,0 +1,43 @@
+/*-------------------------------------------------------------------------
+ *
+ * toast.h
+ *	  Large values; see toast.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_TOAST_H
+#define INPLACE_TOAST_H
+
+#include "inplace.h"
+
+#include "page/tuple.h"
+
+/*
+ * Compress and move out the large values of a row so that it fits; returns
+ * the formed tuple (palloc'd).  old is the version that an update replaces
+ * (its unchanged external values are kept), or NULL; oldtid names it in errors.
+ */
+extern InplaceTupleHeader inplace_toast_insert_or_update(Relation rel,
+														 TupleTableSlot *slot,
+														 InplaceTupleHeader old,
+														 const ItemPointerData *oldtid,
+														 Size *len, int options);
+
+/*
+ * Delete the external values of "gone" that "kept" does not have too; "unused"
+ * if this command has written them itself, for nothing (a command cannot
+ * delete what it has inserted).  tid names the row in errors.
+ */
+extern void inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
+										  InplaceTupleHeader kept,
+										  const ItemPointerData *tid,
+										  bool unused);
+
+/*
+ * Delete the external values of a row that is gone; tid names it in errors.
+ */
+extern void inplace_toast_delete(Relation rel, InplaceTupleHeader old,
+								 const ItemPointerData *tid,
+								 bool is_speculative);
+
+#endif							/* INPLACE_TOAST_H */

@@ -1,0 +1,109 @@
+/*-------------------------------------------------------------------------
+ *
+ * page.h
+ *	  A table's pages.
+ *
+ * Rule for readers: nobody keeps a pointer into a data page after letting go
+ * of its lock, for an in-place update writes under a mere pin.  Rows are
+ * copied out under the share lock.  In return nothing needs a cleanup lock:
+ * pruning and compacting a page take the ordinary exclusive lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_PAGE_H
+#define INPLACE_PAGE_H
+
+#include "inplace.h"
+
+#include "page/tuple.h"
+
+/*
+ * Every page with rows, or with room that rows have left, carries a mark by
+ * which it is told from a page of a heap table: pd_lower, which is a multiple
+ * of four there, is one more than the end of the line pointers.  What reads a
+ * page for its line pointers rounds down, so that all else is as ever.  A page
+ * with nothing on it need not have the mark: it is anybody's.
+ */
+#define ROW_PAGE_MARK			1
+#define RowPageLower(nlines) \
+	(SizeOfPageHeaderData + (nlines) * sizeof(ItemIdData) + ROW_PAGE_MARK)
+#define RowPageIsMarked(page) \
+	((((PageHeader) (page))->pd_lower & (sizeof(ItemIdData) - 1)) == ROW_PAGE_MARK)
+/* the end of the line pointers */
+#define RowPageLinesEnd(page) \
+	(((PageHeader) (page))->pd_lower & ~(sizeof(ItemIdData) - 1))
+
+#ifdef USE_ASSERT_CHECKING
+extern bool InplacePageLocked(Buffer buffer);
+#endif
+extern bool inplace_page_is_blank(Page page);
+extern void inplace_unmarked_page(Relation rel, Buffer buffer);
+
+/*
+ * The page of a table's buffer, which is locked.  All that look at rows get it
+ * here: a page that is not ours is an error, with nothing locked any more.
+ */
+static inline Page
+RowPage(Relation rel, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+
+	Assert(InplacePageLocked(buffer));
+	if (unlikely(!RowPageIsMarked(page)))
+		inplace_unmarked_page(rel, buffer);
+	return page;
+}
+
+#define PageGetTupleAt(page, off) \
+	((InplaceTupleHeader) PageGetItem((page), PageGetItemId((page), (off))))
+
+/*
+ * Free bytes for growth or for a new item on the page, counting what
+ * compacting would bring.
+ */
+extern Size inplace_page_free_space(Page page);
+
+/* move items together; line pointers keep their numbers */
+extern void inplace_page_compact(Page page);
+
+/*
+ * Put an item on the page at offnum (InvalidOffsetNumber: a free line pointer
+ * or a new one), compacting first if need be.  Returns the offset, or
+ * InvalidOffsetNumber if it does not fit.  With overwrite the line pointer
+ * offnum must be unused or the next new one (redo).
+ */
+extern OffsetNumber inplace_page_add(Page page, InplaceTupleHeader tup,
+									 Size len, OffsetNumber offnum);
+
+/* the line pointer that inplace_page_add is going to use */
+extern OffsetNumber inplace_page_next_offset(Page page);
+
+/*
+ * Replace the item at offnum by newlen bytes.  If it fits the old item's
+ * space it stays where it is (and, with keep_space, lp_len stays as it is and
+ * the end is marked as padding); otherwise it is put elsewhere on the
+ * page.  Returns false, with the page unchanged, if there is no room.
+ */
+extern bool inplace_page_replace(Page page, OffsetNumber offnum,
+								 InplaceTupleHeader tup, Size newlen,
+								 bool keep_space);
+
+/* would the item at offnum, grown to newlen, fit on the page? */
+extern bool inplace_page_can_grow(Page page, OffsetNumber offnum,
+								  InplaceTupleHeader tup, Size newlen);
+
+/* zero the bytes that belong to no item (of a copy of a page, for comparing) */
+extern void inplace_page_blank_gaps(Page page);
+
+/*
+ * Is this page one of ours at all, and in one piece?  These ereport
+ * ERRCODE_DATA_CORRUPTED if not, with no page locked any more.
+ */
+extern void inplace_check_page_mark(Relation rel, Page page, BlockNumber blk);
+extern void inplace_check_page_header(Relation rel, Page page, BlockNumber blk);
+extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
+
+/* ... and may its items be moved about?  For those who are going to do so. */
+extern void inplace_check_items(Relation rel, Page page, BlockNumber blk);
+
+#endif							/* INPLACE_PAGE_H */

@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * hold.h
+ *	  What a session says of its snapshots; see hold.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_HOLD_H
+#define INPLACE_HOLD_H
+
+#include "inplace.h"
+
+#include "executor/execdesc.h"
+
+extern void UndoHoldInit(void);
+extern bool UndoHoldBeforeRun(QueryDesc *queryDesc);
+extern void UndoHoldAfterRun(bool closed);
+extern void UndoHoldNoteExport(void);
+extern bool UndoHoldBeforeUtility(Node *stmt);
+extern void UndoHoldSuspend(void);
+extern void UndoHoldResume(void);
+extern void UndoHoldCheckSnapshot(Snapshot snapshot);
+
+#endif							/* INPLACE_HOLD_H */

@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ *
+ * log.h
+ *	  The records of changes of rows; see log.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_LOG_H
+#define INPLACE_LOG_H
+
+#include "inplace.h"
+
+#include "page/tuple.h"
+#include "undo/append.h"
+#include "wal/logical.h"
+
+/*
+ * These take the undo that goes with the change (ui NULL: none); they
+ * set the LSNs of all pages, the undo page's too.  clear: XLIP_CLEAR_*.
+ * lc: for logical decoding, or NULL.
+ */
+extern void inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
+							   bool init_page, bool clear,
+							   const LogicalChange *lc);
+extern void inplace_log_multi_insert(Relation rel, Buffer buffer,
+									 const OffsetNumber *offs, int n,
+									 bool init_page, bool clear, char *scratch,
+									 const LogicalChange *lc);
+
+/* room for the scratch buffer of the function above */
+#define MULTI_INSERT_SCRATCH (2 * BLCKSZ)
+
+/*
+ * Put the undo place of a compact record; decides, with the undo page locked,
+ * whether the record goes without a reference to it.  At most this long:
+ */
+#define MAX_UNDO_PLACE	17
+#define MAX_NAMED_UNDO_BLOCK	0x7FFFFFFF
+extern char *inplace_wal_put_undo_place(char *p, UndoInsert *ui,
+										RelFileLocator table);
+
+/* where a compact record's undo goes, when it is replayed */
+typedef struct UndoPlace
+{
+	uint16		offset;
+	BlockNumber block;
+	RelFileLocator locator;		/* without a block reference only */
+} UndoPlace;
+
+/* the undo of a permanent table whose own changes are not logged */
+extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
+								   Size undo_len);
+extern void inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
+							   bool clear_frozen, UndoInsert *ui, const char *undo, Size undo_len);
+extern void inplace_log_bare_delete(Relation rel, Buffer buffer,
+									const char *data, Size len, bool clear,
+									const LogicalChange *lc);
+extern void inplace_log_delete(Relation rel, Buffer buffer, const char *data,
+							   Size len, bool clear, UndoInsert *ui,
+							   const char *undo /* NULL if compact */ ,
+							   Size undo_len, const LogicalChange *lc);
+
+/* info is XLOG_IP_RESTORE or XLOG_IP_PUSH */
+extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,
+								OffsetNumber off, InplaceTupleHeader tup,
+								Size len, UndoInsert *ui, const char *undo,
+								Size undo_len);
+extern void inplace_log_undo_deletes(Relation rel, Buffer buffer,
+									 const OffsetNumber *offs, int n);
+extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
+							 Buffer newbuf, OffsetNumber newoff,
+							 bool init_page, uint8 clear, UndoInsert *ui,
+							 const char *undo, Size undo_len,
+							 const LogicalChange *lc);
+
+/* compact and compact_len, or the header and forward delta, as in the above */
+extern void inplace_log_update(Relation rel, Buffer buffer, const char *data,
+							   Size len, bool clear, UndoInsert *ui,
+							   const char *undo /* NULL if compact */ ,
+							   Size undo_len, const LogicalChange *lc);
+
+#endif							/* INPLACE_LOG_H */

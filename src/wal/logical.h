@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * logical.h
+ *	  What logical decoding wants in the records of changes; see logical.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_LOGICAL_H
+#define INPLACE_LOGICAL_H
+
+#include "inplace.h"
+
+#include "lib/stringinfo.h"
+#include "page/tuple.h"
+
+/* that part of a record, before it is written */
+typedef struct LogicalChange
+{
+	uint8		what;			/* XLIP_LOGICAL_* */
+	char	   *tuples;
+	Size		len;
+} LogicalChange;
+
+/*
+ * inplace_logical_prepare: false if the table is not logically
+ * logged.  Either row may be NULL; both MAXALIGNed; oldtid names the old one in
+ * errors.  key: replica identity columns, as RelationGetIndexAttrBitmap gives
+ * them.
+ */
+extern bool inplace_logical_prepare(LogicalChange *lc, Relation rel,
+									InplaceTupleHeader newtup,
+									InplaceTupleHeader oldtup,
+									const ItemPointerData *oldtid,
+									const Bitmapset *key, bool key_required);
+extern void inplace_logical_append_new(StringInfo buf, Relation rel,
+									   InplaceTupleHeader tup);
+extern void inplace_log_speculative_end(Relation rel, bool succeeded);
+
+#endif							/* INPLACE_LOGICAL_H */
