@@ -20,7 +20,7 @@
  *		in INSERT ON CONFLICT the executor inserts into the same table
  *		too, and asks nobody here before.
  *	 2. The executor hands over the row to be updated in the slot
- *		ri_newTupleSlot, while the statement is the one that runs (inplace.c); either
+ *		ri_newTupleSlot, while the statement is the one that runs (load.c); either
  *		tells whose it is.  Others that update the same table at the same time
  *		(functions called by the statement, replication) have slots of their own, and
  *		are not that statement.

@@ -43,17 +43,13 @@
 #include "inplace.h"
 
 #include "access/htup_details.h"
-#include "access/relation.h"
-#include "access/table.h"
 #include "catalog/pg_class.h"
 #include "commands/dbcommands.h"
-#include "storage/lmgr.h"
 #include "undo/discard.h"
 #include "undo/holders.h"
 #include "undo/record.h"
 #include "undo/shrink.h"
 #include "undo/space.h"
-#include "undo/undo.h"
 #include "undo/undo_log.h"
 #include "undo/undo_rows.h"
 #include "undo/undorel.h"
@@ -107,8 +103,6 @@ typedef struct BrokenExtent
 	uint32		number;
 	TimestampTz retry;
 } BrokenExtent;
-
-const UndoRows *undo_rows = NULL;
 
 static uint32 next_to_restore[UNDO_SHARED_KINDS];
 static BrokenExtent *broken = NULL;

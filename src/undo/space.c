@@ -88,12 +88,14 @@
 #include "undo/temp.h"
 #include "undo/undo.h"
 #include "undo/undo_log.h"
+#include "undo/undo_rows.h"
 #include "undo/undorel.h"
 #include "undo/worker.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
 int			inplace_undo_extents = 262144;
+const UndoRows *undo_rows = NULL;
 
 UndoShared *undo_shared = NULL;
 static UndoExtent *undo_pool = NULL;
