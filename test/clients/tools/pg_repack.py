@@ -131,9 +131,10 @@ def repack(server, c, seed, method, default):
 
     go_on()
     env = server.env(PGOPTIONS=f"-c default_table_access_method={default}")
-    run(f"{BIN}/pg_repack", "-d", "mixed", "-t", table, "-j", 2, env=env)
+    # -T: when it begins to end sessions that are in its way
+    run(f"{BIN}/pg_repack", "-d", "mixed", "-t", table, "-T", 600, "-j", 2, env=env)
     go_on()
-    run(f"{BIN}/pg_repack", "-d", "mixed", "-t", table, "-x", env=env)
+    run(f"{BIN}/pg_repack", "-d", "mixed", "-t", table, "-T", 600, "-x", env=env)
     go_on()
     for w in [*writers, reader]:
         w.stop = True

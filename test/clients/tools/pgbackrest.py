@@ -42,6 +42,7 @@ log-level-console=warn
 start-fast=y
 compress-level=1
 process-max=2
+archive-timeout=300
 
 [main]
 pg1-path={server.data}
@@ -102,13 +103,13 @@ pg1-user=postgres
     check("no page with a wrong checksum", [b["label"] for b in backups if b.get("error")], [])
 
     def restored(name, want, *args, over=None):
-        data = over or f"{DIR}/{name}"
+        data = over or f"{DIR}/restored"
         if not over:
             os.mkdir(data, 0o700)
         backrest("restore", f"--pg1-path={data}", *(["--target-action=promote"] if args else []), *args, *(["--delta"] if over else []))
         with open(f"{data}/postgresql.conf", "a") as f:
             f.write("archive_mode = off\n")
-        s = Server(f"{name}-r", data=data)
+        s = Server(name.replace(" ", "-"), data=data)
         wait_until(f"{name} is over", lambda: not s.sql("postgres", "SELECT pg_is_in_recovery()")[0][0])
         got = all_rows(s)
         for m in METHODS:
