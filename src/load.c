@@ -41,7 +41,6 @@
 #include "redo/redo.h"
 #include "row/release.h"
 #include "row/restore.h"
-#include "row/turn.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "undo/append.h"
@@ -318,7 +317,6 @@ _PG_init(void)
 	InplaceGuardClient();
 	UndoRegisterCallbacks();
 	inplace_register_row_page_callbacks();
-	inplace_register_turn_callbacks();
 	UndoHoldInit();
 	inplace_preloaded = true;
 }

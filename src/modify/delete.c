@@ -28,7 +28,6 @@
 #include "row/change.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
-#include "row/turn.h"
 #include "row/visibility.h"
 #include "storage/predicate.h"
 #include "undo/append.h"
@@ -295,7 +294,6 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	blk = ItemPointerGetBlockNumber(&target.tid);
 	off = ItemPointerGetOffsetNumber(&target.tid);
 	tmfd->traversed = false;
-	inplace_turn_come_to(rel, &target.tid);
 	xid = GetCurrentTransactionId();
 	if (RelationIsLogicallyLogged(rel))
 		dp.id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
@@ -352,7 +350,6 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
 		inplace_row_wait_done(rel, &queue);
-		inplace_turn_result(result, &target.tid, tmfd);
 		forget_preparation(&dp);
 		bms_free(dp.id_attrs);
 		return result;

@@ -18,7 +18,6 @@
 #include "row/found_row.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
-#include "row/turn.h"
 #include "row/visibility.h"
 #include "storage/lmgr.h"
 #include "undo/append.h"
@@ -50,7 +49,7 @@ store_locked(Relation rel, Buffer buffer, const RowTarget *target,
 	Page		page = RowPage(rel, buffer);
 	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
-	RowVersion *version = inplace_scratch_version();
+	RowVersion *version = RowVersionAlloc();
 	SnapshotData dirty;
 	Snapshot	snapshot = SnapshotAny;
 	bool		found;
@@ -73,6 +72,7 @@ store_locked(Relation rel, Buffer buffer, const RowTarget *target,
 	}
 	else
 		ExecClearTuple(slot);
+	pfree(version);
 }
 
 /*
@@ -129,15 +129,13 @@ current_tuple(RowLocking *rl)
 }
 
 static void
-leave(RowLocking *rl, TM_Result result)
+leave(RowLocking *rl)
 {
 	ReleaseBuffer(rl->buffer);
 	if (BufferIsValid(rl->vmbuffer))
 		ReleaseBuffer(rl->vmbuffer);
 	inplace_row_wait_done(rl->rel, &rl->left);
 	inplace_row_wait_done(rl->rel, &rl->queue);
-	if (result != TM_Ok)
-		inplace_turn_leave();
 }
 
 /*
@@ -183,9 +181,7 @@ look_at_row(RowLocking *rl, CommandId cid, bool *passing)
 {
 	TM_Result	result;
 
-	/* (who has the turn is the only one who has waited) */
-	*passing = rl->tmfd->traversed && !inplace_turn.held &&
-		somebody_is_changing(rl);
+	*passing = rl->tmfd->traversed && somebody_is_changing(rl);
 	if (*passing)
 		return TM_BeingModified;
 	if (!inplace_lock_row_page(rl->rel, rl->buffer,
@@ -259,7 +255,6 @@ look_at_successors(RowLocking *rl)
 								   &xwait))
 	{
 		case CHAIN_BUSY:
-			inplace_turn_leave();
 			XactLockTableWait(xwait, rl->rel, &rl->target.tid, XLTW_LockUpdated);
 			break;
 		case CHAIN_GONE:
@@ -291,7 +286,6 @@ go_on_to_newest(RowLocking *rl, ItemPointerData tid)
 	rl->buffer = ReleaseAndReadBuffer(rl->buffer, rl->rel,
 									  ItemPointerGetBlockNumber(&tid));
 	rl->target.tid = tid;
-	inplace_turn_come_to(rl->rel, &tid);
 	rl->target.kind = TARGET_NEWEST;
 	/* if nothing is in the way, heap has locked it by now */
 	rl->target.queued = rl->chain_free;
@@ -326,7 +320,6 @@ look_where_it_moves(RowLocking *rl, ItemPointerData moving)
 			go_on_to_newest(rl, rl->target.tid);
 			break;
 		case CHAIN_BUSY:
-			inplace_turn_leave();
 			XactLockTableWait(xwait, rl->rel, &moving, XLTW_LockUpdated);
 			rl->chain_checked = false;
 			break;
@@ -433,24 +426,13 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	rl.find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
 	rl.tmfd = tmfd;
 	inplace_target_init(&rl.target, tid, snapshot);
-	inplace_turn_come_to(rel, &rl.target.tid);
 	/* who has found it in another way means the row, whatever its version */
 	if (rl.target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
 		!inplace_target_found_row(rel, tid, slot, &rl.target))
 		rl.target.kind = TARGET_NEWEST;
-	if (inplace_turn_found_replaced() && rl.find_last)
-	{
-		/* an update or a delete has just waited, and come so far */
-		rl.target.kind = TARGET_NEWEST;
-		tmfd->traversed = true;
-	}
 
 	xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
-
-	/* most who want so strong a lock will write undo for it, or next */
-	if (mode >= LockTupleNoKeyExclusive)
-		UndoBegin(rel);
 
 	rl.buffer = inplace_read_row_page(rel, ItemPointerGetBlockNumber(&rl.target.tid));
 	for (;;)
@@ -470,7 +452,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 		{
 			if (wait_for_row(&rl, passing))
 				continue;
-			leave(&rl, TM_WouldBlock);
+			leave(&rl);
 			tmfd->ctid = rl.target.tid;
 			return TM_WouldBlock;
 		}
@@ -481,7 +463,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 		{
 			if (look_where_it_moves(&rl, moving))
 				continue;
-			leave(&rl, TM_Updated);
+			leave(&rl);
 			return TM_Updated;
 		}
 
@@ -518,6 +500,6 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 	if (moves)
 		inplace_lock_where_it_moves(rel, moving, xid, rl.rc.replacer, mode);
-	leave(&rl, result);
+	leave(&rl);
 	return result;
 }

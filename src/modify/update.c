@@ -45,7 +45,6 @@
 #include "row/link.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
-#include "row/turn.h"
 #include "row/visibility.h"
 #include "scan/fetch.h"
 #include "storage/predicate.h"
@@ -95,13 +94,11 @@ find_changes(UpdateState *us)
 static bool
 key_of_target_changed(UpdateState *us)
 {
-	static RowDiff *diff = NULL;
-	RowVersion *version = inplace_scratch_version();
+	RowVersion *version = RowVersionAlloc();
+	RowDiff    *diff = palloc(sizeof(RowDiff));
 	bool		changed = us->key_changed;
 	bool		found = false;
 
-	if (diff == NULL)
-		diff = MemoryContextAlloc(TopMemoryContext, sizeof(RowDiff));
 	if (us->target.kind == TARGET_OURS)
 		found = inplace_fetch_target(us->rel, us->buffer, &us->target, version);
 	else if (us->target.snapshot != InvalidSnapshot &&
@@ -113,6 +110,8 @@ key_of_target_changed(UpdateState *us)
 		inplace_diff_rows(RelationGetDescr(us->rel), version->tuple,
 						  version->len, us->newtup, us->newlen, diff))
 		changed = inplace_diff_overlaps(diff, us->key_attrs);
+	pfree(diff);
+	pfree(version);
 	return changed;
 }
 
@@ -619,7 +618,6 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	if (oldcopy)
 		pfree(oldcopy);
 	inplace_row_wait_done(rel, &queue);
-	inplace_turn_result(result, &us->target.tid, tmfd);
 	free_attrs(us);
 	if (result == TM_Invisible)
 		ereport(ERROR,
@@ -683,7 +681,6 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	us->cid = cid;
 	us->xid = GetCurrentTransactionId();
 	tmfd->traversed = false;
-	inplace_turn_come_to(rel, &us->target.tid);
 
 	us->taking = taking;
 	result = do_update(us, slot, crosscheck, wait, tmfd, lockmode, &in_place);

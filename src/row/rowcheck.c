@@ -27,8 +27,7 @@
  *	  each version is a tuple with a TID of its own; here a lock's block and offset
  *	  are made from the row's TID and the version (queue_place).  Who goes on to a
  *	  newer version gives up his place at the one before, unless he gets the lock
- *	  there without a wait (lock.c).  Those who wait for the same change take turns
- *	  besides (turn.c).
+ *	  there without a wait (lock.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -44,7 +43,6 @@
 #include "row/own_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
-#include "row/turn.h"
 #include "row/visibility.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
@@ -755,8 +753,8 @@ wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
 }
 
 /*
- * What the lock on a version names: the row's TID with the version's tag on top of the
- * offset.  (The TID alone is that of a turn, turn.c.)  Tags come again after 125
+ * What the lock on a version names.  A row's first version at its TID has the
+ * TID; others have their tags on top of the offset.  Tags come again after 125
  * updates, which can be few while somebody waits (for a FOR KEY SHARE, with
  * others going on to update the row), and who waits for another version must not
  * stand behind him: so the upper half of the block number tells the transactions
@@ -770,7 +768,7 @@ queue_place(ItemPointer place, ItemPointer tid, const RowCheck *rc)
 
 	if (!TagIsFirst(rc->queue_tag))
 		blk ^= murmurhash32(rc->queue_xid) & 0xFFFF0000;
-	TidSetTagged(place, blk, ItemPointerGetOffsetNumber(tid), rc->queue_tag);
+	TidSetVersion(place, blk, ItemPointerGetOffsetNumber(tid), rc->queue_tag);
 }
 
 /*
@@ -796,7 +794,6 @@ join_queue(Relation rel, ItemPointer place, LockTupleMode mode,
 		return true;
 	if (policy == LockWaitBlock)
 	{
-		inplace_turn_leave();
 		LockTuple(rel, place, lockmode);
 		queue->held = true;
 		return true;
@@ -804,18 +801,6 @@ join_queue(Relation rel, ItemPointer place, LockTupleMode mode,
 	if (policy == LockWaitError)
 		lock_not_available(rel);
 	return false;
-}
-
-/*
- * Is it a change that has to be waited for, which is in the way of all that wait
- * for changes?
- */
-static inline bool
-waits_for_change(const RowCheck *rc, LockTupleMode mode, LockWaitPolicy policy)
-{
-	return rc->status == XID_IN_PROGRESS && !rc->old_version && !rc->own_lock &&
-		TransactionIdIsValid(rc->wait_xid) && mode != LockTupleKeyShare &&
-		policy == LockWaitBlock && !IsolationUsesXactSnapshot();
 }
 
 bool
@@ -846,21 +831,12 @@ inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
 			target->queued = true;
 	}
 
-	if (!waits_for_change(rc, mode, policy))
-		inplace_turn_leave();
-	else if (inplace_turn_wait(rel, tid, mode) &&
-			 !TransactionIdIsInProgress(rc->wait_xid))
-		return true;			/* all may be different now */
-
 	if (TransactionIdIsValid(rc->wait_xid) &&
 		!wait_for_xid(rel, tid, rc->wait_xid, policy, oper))
 		return false;
-	if (TransactionIdIsValid(rc->wait_locker))
-	{
-		inplace_turn_leave();
-		if (!wait_for_xid(rel, tid, rc->wait_locker, policy, oper))
-			return false;
-	}
+	if (TransactionIdIsValid(rc->wait_locker) &&
+		!wait_for_xid(rel, tid, rc->wait_locker, policy, oper))
+		return false;
 
 	if (MultiXactIdIsValid(rc->wait_multi))
 	{
