@@ -1,37 +1,39 @@
 /*-------------------------------------------------------------------------
  *
  * in_flight.c
- *	  Scans of inplace_btree indexes, for those who merge pages (merge.c).
+ *	  Which inplace_btree indexes are being scanned, for merges of pages (merge.c).
  *
  * A scan reads a page, lets go of it, and goes on to the sibling.  If the
  * entries of a page move to its right sibling between the two, a scan to the right
- * meets them twice, and one to the left not at all.  nbtree never moves
- * entries to another page but in a split, of which scans know.  So nothing may be
+ * meets them twice, and one to the left not at all.  nbtree moves entries to
+ * another page in splits only, and its scans allow for splits.  So nothing may be
  * merged between two steps of a scan.
  *
  * On a primary
- *	  Each process says which indexes it scans, from the beginning of a scan to its
- *	  end, in a slot of its own: a bit for each, of 64, which indexes with the same
- *	  bit share.  Who merges locks both pages exclusively and then looks at the
- *	  slots.  A scan that was there before is seen.  One that comes later
- *	  reads neither page before they are unlocked.  Finding a bit that is another
- *	  index's, or left by a scan that an error has ended, puts the merge
- *	  off, nothing else; all bits go with the transaction.
+ *	  Each backend says which indexes it scans, from the beginning of a scan to its
+ *	  end, in a slot of its own.  The slot has 64 bits, and an index has one of them
+ *	  by hash, so indexes may share a bit.  A merge locks both pages exclusively and
+ *	  then looks at the slots.  It sees a scan that was there before.  A scan that
+ *	  begins later reads neither page before they are unlocked.  A bit may be set for
+ *	  another index, or be left by a scan that an error has ended.  That only puts
+ *	  the merge off.  All bits are cleared at the end of the transaction.
  *
  *	  A parallel scan passes its position from process to process, but the leader
  *	  begins it before and ends it after all workers.
  *
  * On a standby
- *	  Replay waits for parallel scans, and for those that have the page pinned from
- *	  which entries go, and notes what it has merged: standby_scan.c.
+ *	  Replay waits for parallel scans, and for scans that have the page pinned from
+ *	  which entries go.  It notes what it has merged: standby_scan.c.
  *
  * Memory order: a scan sets its bit, then reads a page; a barrier is between the
- * two.  Who merges takes the locks, which are barriers, then reads the slots.
- * The leader of a parallel scan says so, then looks whether it is held up; replay
- * holds such scans up, then looks whether anybody leads one.  Nobody has a page locked
- * while waiting.  A leader that waits may have pages pinned, and locks that others wait
- * for, so replay holds it up for a second at most, and not while replay waits for a
- * pin.  A backend that leads a scan of the index already does not wait.
+ * two.  A merge takes the locks, which are barriers, then reads the slots.
+ * The leader of a parallel scan says that it leads one, then looks whether it is held
+ * up.  Replay holds such scans up, then looks whether any backend leads one.
+ *
+ * No backend has a page locked while it waits.  A leader that waits may have pages
+ * pinned, and locks that others wait for.  So replay holds it up for a second at most,
+ * and not while replay waits for a pin.  A backend that leads a scan of the index
+ * already does not wait.
  *
  *-------------------------------------------------------------------------
  */
@@ -70,21 +72,21 @@ static ScanSlot *slots = NULL;
 /* bits of indexes of which no parallel scan is to begin just now */
 static pg_atomic_uint64 *held_up = NULL;
 
-/* how long those sleep before they look again */
+/* how long a held-up backend sleeps before it looks again */
 #define HELD_UP_USEC	1000
 
 /* scans of this process, by bit */
 static uint32 nscans[INDEX_BITS];
 static bool any_scan = false;
 
-/* parallel scans that it leads */
+/* parallel scans that this process leads */
 static uint32 nparallel[INDEX_BITS];
 static int	nparallel_any = 0;
 
-/* the next one to begin is one */
+/* the next scan to begin is a parallel one that this process leads */
 static bool parallel_begins = false;
 
-/* the level of the subtransaction that began the first of them */
+/* the level of the subtransaction that began the first of the parallel scans */
 static int	parallel_level;
 
 Size
@@ -310,8 +312,8 @@ in_flight_parallel_since(RelFileLocator index)
 }
 
 /*
- * By replay: who wants to begin a parallel scan of the index waits, unless the process
- * leads one already.
+ * By replay: a backend that is about to begin a parallel scan of the index waits, unless
+ * it leads one already.
  */
 void
 in_flight_hold_parallel(RelFileLocator index)

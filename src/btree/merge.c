@@ -22,9 +22,9 @@
  *	  give it, and the parent's downlink to the right page the same.
  *
  * Why nobody is misled
- *	 - Who descends to the left page, or comes to it from its left sibling, passes
- *	   over it, or finds that its key is beyond the high key, and finds the entries on
- *	   the right page.
+ *	 - A descent to the left page, or a step to it from its left sibling, passes
+ *	   over it, or finds that its key is beyond the high key.  Either way it finds
+ *	   the entries on the right page.
  *	 - A scan that has been on one of the two pages: there is none (in_flight.c; of
  *	   the left page nobody has a pin, either).
  *	 - An insertion holds its leaf page locked from the search to the change; a
@@ -32,9 +32,8 @@
  *	   makes no difference to it.
  *	 - VACUUM, of which there is one, goes through an index in the order of the file
  *	   before or after merging, but not during it.
- *	 - A page that is merged has not been let go of: its number is not used anew
- *	   before all snapshots of the time have ended, which is nbtree's rule for any
- *	   deleted page.
+ *	 - The number of a merged page is not used again before all snapshots of the time
+ *	   have ended, which is nbtree's rule for any deleted page.
  *	 - Predicate locks of the left page go over to the right one, or are taken there too.
  *
  * What is not changed: the last child of a parent, whose right sibling is another's;
@@ -468,8 +467,8 @@ typedef MergeResult (*ChangeLocked) (MergeState *ms, Buffer lbuf, Buffer rbuf,
 
 /*
  * May a scan be between two pages of the index, or use what it has copied of the page
- * whose entries are to go?  Scans have said so; the pin is asked for as well, so that
- * nobody is passed over who reads the page without having said so.
+ * whose entries are to go?  Scans have said so (in_flight.c).  We ask for the pin as well,
+ * for a backend that reads the page without having said so.
  */
 static bool
 misleads_a_scan(MergeState *ms, Buffer lbuf)

@@ -4,33 +4,33 @@
  *	  Making the file of a btree, or an inplace_btree, shorter: pages at its end are
  *	  moved to free ones before, and the end is given back to the system.
  *
- * nbtree uses a page anew that it has given back, but the file stays as long as it once
+ * nbtree reuses a page that it has given back, but the file stays as long as it once
  * was.  truncate.c (vacuum/) says when this is worth it, at the end of a VACUUM.
  *
  * The lock
  *	  Pages are moved, and the file is cut, under an AccessExclusiveLock of the index.  It is
- *	  only tried for, for a moment, and given up as soon as somebody waits for it, as VACUUM's
- *	  lock is when it cuts off the end of a table.  Whoever scans an index, or inserts into
- *	  it, has it locked meanwhile, so
+ *	  tried for a moment only, and given up as soon as somebody waits for it, as VACUUM's
+ *	  lock is when it cuts off the end of a table.  A backend that scans an index, or inserts
+ *	  into it, has it locked meanwhile.  So
  *	  1. there is no scan that has been on a page that is moved, or is on its way to one,
- *		 here or on a standby (where replay of the lock waits for those, or cancels
- *		 them);
- *	  2. so a deleted page can be used anew, or cut off, at once: nbtree waits until
- *		 all snapshots of the time have ended for the sake of such scans only;
- *	  3. what is noted of the index outside of a scan is a way to begin one: the root in
- *		 the relcache entry, of which all are told before the file is cut, here and on
- *		 standbys (forget_roots), and the page for the next insertion, which goes with the
- *		 file's end.
- *	  A standby lets go of the lock only when VACUUM's transaction ends, so this comes last
- *	  in a VACUUM, and all that can be found out before is (inplace_shorten_prepare).  There
- *	  the table is locked first, if its end has been cut off, and then the indexes in the
- *	  order in which the planner locks them.
+ *		 here or on a standby, where replay of the lock waits for such scans, or cancels
+ *		 them;
+ *	  2. a deleted page can be reused, or cut off, at once: it is only for the sake of
+ *		 such scans that nbtree waits until all snapshots of the time have ended;
+ *	  3. what is remembered of the index outside of a scan is a way to begin one.  That is
+ *		 the root in the relcache entry, and the page for the next insertion.  All backends,
+ *		 here and on standbys, are told of the root before the file is cut (forget_roots).
+ *		 The page for the next insertion goes with the file's end.
+ *	  A standby lets go of the lock only when VACUUM's transaction ends.  So this comes last
+ *	  in a VACUUM, and all that can be found out is found out before
+ *	  (inplace_shorten_prepare).  A standby locks the table first, if its end has been cut
+ *	  off, and then the indexes in the order in which the planner locks them.
  *
  * A move
  *	  In one critical section and one WAL record (wal/log_relocate.c): the free page gets what
  *	  is on the page, both siblings and the parent's downlink, or the meta page, lead to it,
  *	  and the page becomes a deleted one, as nbtree would leave it.  If it is not cut off then, it
- *	  is used anew as any deleted page is.  Predicate locks of the page go with it.
+ *	  is reused as any deleted page is.  Predicate locks of the page go with it.
  *
  *	  The root comes first, then level by level, the pages found by way of the downlinks on
  *	  the one before; the leaves at last, from the end of the file, so that it can be cut
@@ -70,8 +70,8 @@
 #define LOCK_INTERVAL_MS	5
 
 /*
- * So many pages are moved at most.  On the primary whoever wants the index has it at once,
- * but on a standby he waits for all of them (5 s).
+ * So many pages are moved at most.  On the primary a backend that wants the index has it at
+ * once, but on a standby it waits for all of them, which may take 5 s.
  */
 #define MAX_MOVES			(64 * 1024)
 
@@ -159,8 +159,8 @@ has_part_in(const PageMove *move, Buffer buffer)
 }
 
 /*
- * The next one that still is, locked; InvalidBuffer if there is none.  What has been used
- * since may be anything, also a page that we have locked.
+ * The next free page that is still free, locked; InvalidBuffer if there is none.  One that
+ * has been used since may be anything, also a page that we have locked.
  */
 static Buffer
 take_free_page(Shortening *s, const PageMove *move)
@@ -283,7 +283,7 @@ move_page(Shortening *s, BlockNumber blk, BlockNumber parent, OffsetNumber off)
 	BlockNumber bad;
 	bool		go_on = true;
 
-	/* (its siblings stay who they are: nobody else is here) */
+	/* its siblings remain the same, for nobody else is here */
 	move.from = _bt_getbuf(index, blk, BT_READ);
 	opaque = *BTPageGetOpaque(BufferGetPage(move.from));
 	_bt_relbuf(index, move.from);

@@ -5,49 +5,53 @@
  *
  * A merge moves the entries of a page, or the last ones, to its right sibling (merge.c).  On a
  * primary it waits until nobody scans the index (in_flight.c); replay does not.  So
- * the scans see to it themselves.
+ * the scans themselves find out what replay has merged.
  *
  * To the right
  *	  A scan may meet entries a second time.  All entries of an index differ in key or
- *	  TID, and come in that order.  What comes after a page has been left
- *	  and is not behind the last entry that the scan was on is passed over.
- *	  A bitmap scan may have a TID twice.
+ *	  TID, and come in that order.  So a scan that has left a page passes over entries
+ *	  that are not behind the last one that it was on.  A bitmap scan may return a TID
+ *	  twice, which does no harm.
  *
  * To the left
- *	  A scan may miss entries.  Replay notes for both pages, while it has them
- *	  locked, the how manieth merge it was.  A scan notes the number of merges before
- *	  it reads a page.  If the next page that it reads is the one before that, what
- *	  has moved away from between the two has come to the page, or gone over it,
- *	  so that looks whether it has been merged since.  If it is another (the page
- *	  may have been deleted), any merge in the index since then counts.  If there was
- *	  one it begins anew and passes over what is not before the entry that it
- *	  was on.
+ *	  A scan may miss entries.  Merges have sequence numbers.  Replay records, for both
+ *	  pages, the number of the merge while it has them locked.  A scan notes the number of
+ *	  merges before it reads a page, and checks when it has read the next one:
+ *	  - If that is the left neighbour of the page before, entries that have moved away
+ *		from between the two are on the page before, or have passed it.  So the scan
+ *		checks whether the page before has been merged since.
+ *	  - If it is another page, as when a page has been deleted, any merge in the index
+ *		since then counts.
+ *	  If there was a merge, the scan begins again at the right end.  It passes over
+ *	  entries that do not come, to the left, after the one that it was on.
  *
  * Index-only scans
- *	  What they have copied of a page they return if the visibility map says so.  As long
- *	  as they have the page pinned VACUUM must not remove those entries, wherever they
- *	  are.  So replay locks the page from which entries go as that of nbtree's
- *	  deletions does: when nobody has it pinned, and after max_standby_streaming_delay those
- *	  who have are in conflict.
+ *	  They return what they have copied of a page if the visibility map says so.  VACUUM
+ *	  must not remove those entries, wherever they are, as long as the scan has the page
+ *	  pinned.  So replay locks the page from which entries go as replay of nbtree's
+ *	  deletions does: when nobody has it pinned.  After max_standby_streaming_delay the
+ *	  backends that have it pinned are in conflict.
  *
  * Parallel scans
- *	  Processes take pages in turns, and do not know what the others have read.  Replay
- *	  waits for those that have begun before it merges pages of the index, as
- *	  long as max_standby_streaming_delay or max_standby_archive_delay lets it; those that
- *	  are about to begin wait for replay.  After that time they are cancelled, as
- *	  queries are in other conflicts, where there has been a merge in the index since
- *	  they began.
+ *	  Processes take pages in turns, and do not know what the others have read.  Before
+ *	  replay merges pages of the index it waits for the parallel scans that have begun, as
+ *	  long as max_standby_streaming_delay or max_standby_archive_delay lets it.  Scans that
+ *	  are about to begin wait for replay.  When that time is over replay goes on.  A scan
+ *	  that finds a merge in the index since it began is then cancelled, as queries
+ *	  are in other conflicts.
  *
- * What else is cancelled: a scan to the left that would have to begin anew but has a
- * marked place (as the inner side of a merge join), or has found something by
- * one of several searches (an IN list, up to 16), or has begun anew many times.
+ * A scan to the left that would have to begin again is cancelled, too, if it
+ * - has a marked place, as the inner side of a merge join;
+ * - has found something by one of several searches (an IN list, up to 16);
+ * - has begun again many times.
  *
- * Notes are kept by hash, the later one stays.  So two pages or indexes that share one may
- * have a scan do these things for nothing, but never have it not do them.
+ * The numbers are kept by hash, and a later one replaces an earlier one.  So two pages or
+ * indexes may share one.  Then a scan may do these things needlessly, but it never
+ * fails to do them.
  *
- * Locks: none but replay's, of the page from which entries go, which comes first.
- * Replay writes notes with both pages locked; a scan reads the number of
- * merges, then a page, then the notes, with barriers between (locks of pages are).
+ * Locks: only replay's of the page from which entries go, which it takes first.
+ * Replay records the numbers with both pages locked.  A scan reads the number of
+ * merges, then a page, then the numbers, with barriers between; a page's lock is one.
  *
  *-------------------------------------------------------------------------
  */
@@ -71,14 +75,14 @@
 #define MERGED_PAGES	4096
 #define MERGED_INDEXES	1024
 
-/* how often a scan to the left begins anew */
+/* how often a scan to the left begins again */
 #define TRIES			20
 
 /* how long replay sleeps while it waits for a scan, at first and at most */
 #define FIRST_WAIT_USEC	1000
 #define MAX_WAIT_USEC	50000
 
-/* how long it holds up parallel scans at a time, and lets those begin that it has */
+/* how long it holds up parallel scans at a time, and then lets them begin */
 #define HOLD_UP_USEC	1000000
 #define LET_BEGIN_USEC	10000
 
@@ -196,9 +200,9 @@ parallel_scans_end(RelFileLocator index)
  * when nobody leads a parallel scan of the index; until standby_note_merge() none
  * begins.  InvalidBuffer if there can be no scan: then nothing has been done.
  *
- * Whoever is held up may have the page pinned, by another scan, or have something
- * that the leader of a parallel scan waits for.  So nobody is held up while replay waits
- * for the pin, and for a second at a time while it waits for leaders.
+ * A backend that is held up may have the page pinned by another scan, or have something
+ * that the leader of a parallel scan waits for.  So none is held up while replay waits for
+ * the pin, and for a second at a time only while it waits for leaders.
  */
 Buffer
 standby_lock_merged(RelFileLocator index, BlockNumber block)

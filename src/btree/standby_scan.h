@@ -27,7 +27,7 @@ typedef struct StandbyScan
 	ItemPointerData last_tid;
 	uint64		last_count;		/* that page's count */
 	uint64		last_primitive; /* which of several searches */
-	bool		anew;			/* it has begun anew, and come to this page */
+	bool		anew;			/* it has begun again, and come to this page */
 } StandbyScan;
 
 extern Size StandbyScanShmemSize(void);
