@@ -7,15 +7,15 @@
  * that where it looks at storage parameters.  So for the time of a call the
  * relation cache entry says btree.
  *
- * The entry may be read anew from the catalog meanwhile, wherever an
+ * The entry may be read again from the catalog meanwhile, wherever an
  * invalidation is taken in: an operator class is looked up, the table is locked
  * by somebody's expression, the index was built concurrently and so is not new in
  * this transaction.  Then it says btree again before anybody looks.
  *
- * Calls are nested (code of an operator class may insert somewhere itself), and
- * end in the opposite order, errors included: PG_FINALLY.  But who is told to
- * terminate leaves by no such door, and aborts his transaction with the call
- * still on the stack: it is forgotten before relation cache entries go.
+ * Calls are nested, for code of an operator class may insert somewhere itself.  They
+ * end in the opposite order, errors included: PG_FINALLY.  But a backend that is told
+ * to terminate does not come to that.  It aborts its transaction with the call still
+ * on the stack.  So the call is forgotten before relation cache entries are released.
  *
  *-------------------------------------------------------------------------
  */

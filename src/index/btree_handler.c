@@ -8,9 +8,9 @@
  *	 amrescan, amgettuple	get the entry along with each TID and leave it in the
  *				table's fetch state, where the row is compared with it
  *	 amgetbitmap	up to 16 has every row rechecked, from 17 on the table sees
- *				to that (the loop is the one thing that is written anew)
- *	 ambeginscan, amendscan, aminitparallelscan, ammarkpos, amrestrpos	let those know
- *				who merge pages (in_flight.c)
+ *				to that (the loop is the one thing that is written again here)
+ *	 ambeginscan, amendscan, aminitparallelscan, ammarkpos, amrestrpos	note the
+ *				scan for merges of pages (in_flight.c)
  *	 aminsert	leaves the key for the table's side of a unique
  *				check, which is asked about a TID alone
  *	 ambuild	nbtree's build takes only relations that say btree
@@ -78,7 +78,7 @@ inplace_btree_endscan(IndexScanDesc scan)
 		in_flight_end_parallel(scan->indexRelation);
 }
 
-/* by the leader, who begins its scan after that */
+/* called by the leader, which begins its scan after that */
 static void
 inplace_btree_initparallelscan(void *target)
 {

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * dedup.c
- *	  What nbtree's deduplication would make of a leaf page: for those who decide before it
- *	  (index_delete.c), and those who put pages together (merge.c).
+ *	  What nbtree's deduplication would make of a leaf page.  It is asked before nbtree
+ *	  comes to it (index_delete.c), and before pages are put together (merge.c).
  *
  * Entries count as equal here if their keys have the same bytes.  nbtree compares values one
  * by one, and may find some more.
@@ -20,8 +20,8 @@
 
 /*
  * With less room than this nbtree would not be content with a bottom-up deletion either.
- * How long the entry to come is, it tells only if that is more than it would ask for anyway;
- * if not the entry may be longer than any on the page, but hardly twice as long.
+ * nbtree tells how long the entry to come is only if that is more than it would ask for
+ * anyway.  If not, the entry may be longer than any on the page, but hardly twice as long.
  */
 #define ENOUGH_ROOM		(BLCKSZ / 24)
 #define ENOUGH_ENTRIES	2

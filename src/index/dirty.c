@@ -19,9 +19,9 @@
  * scan computes then what has to be computed; a unique check leaves nbtree for
  * that, unless it has done so before (index/insertion.c).
  *
- * Aborted versions are not computed, nor older ones than those: whoever made one had its
- * key computed, so if that fails here it is for a reason that the caller
- * should know.
+ * Aborted versions are not computed, nor older ones than those.  The backend that made
+ * any other had its key computed, so if that fails here it is for a reason that the
+ * caller should know.
  *
  *-------------------------------------------------------------------------
  */

@@ -4,9 +4,9 @@
  *	  An index entry and the versions of its row: does it belong to this one,
  *	  is it needed by any, is it there already?
  *
- * Only for indexes that take in-place updates, where the keys of versions are
- * identical to those of their entries (index.h), and for others whose entries always belong to every
- * version: those have no IP_STALE rows of their own doing, and the comparison
+ * All this is for indexes that take in-place updates, where the keys of versions are
+ * identical to those of their entries (index.h), and for others whose entries always
+ * belong to every version.  The latter make no rows IP_STALE, and the comparison
  * just comes out true, or cannot be made (key.c).
  *
  *-------------------------------------------------------------------------
@@ -497,10 +497,10 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 /*
  * Does any version of a row that somebody may still see have the entry's key?
  * The row's page is locked, and the index's.  KEY_IS_OTHER: none does, and the
- * question's horizon is raised to the xid of the oldest
- * version that is looked at: the entry's own version is older, so whoever
- * needs the entry does not see that one.  KEY_UNSURE: there are more versions
- * than were to be looked at, or not all of their keys are known.
+ * question's horizon is raised to the xid of the oldest version that is looked at.
+ * The entry's own version is older, so a snapshot that needs the entry does not see
+ * that one.  KEY_UNSURE: there are more versions than were to be looked at, or not
+ * all of their keys are known.
  */
 KeyMatch
 inplace_entry_needed(EntryQuestion *question, IndexTuple itup,

@@ -6,8 +6,8 @@
  * An index that takes it gets one new entry when the row's key changes; the
  * entry of the old key stays, for the snapshots that see the old version.  The
  * row is marked IP_STALE from then on: a TID from such an index may belong to
- * another version's key, so whoever comes through it compares the entry with
- * the version that he sees.
+ * another version's key.  So a backend that comes to the row by an entry
+ * compares the entry with the version that it sees.
  *
  * Invariants
  *	 1. Every version of a row that somebody may see has an entry with its
@@ -39,18 +39,19 @@
  *		computed from old and new version before the row is changed; if it is
  *		the same, the update does not concern the index.  It comes out the same in
  *		every session, or the index takes no such update (safe_functions.c).
- *		It is never computed with a page locked (version_keys.c, insertion.c).  A row that leaves the
- *		predicate or enters it is IP_STALE, for its entry is not of all its
- *		versions.
+ *		It is never computed with a page locked (version_keys.c, insertion.c).
+ *		A row that leaves the predicate or enters it is IP_STALE, for its entry
+ *		is not of all its versions.
  *
- * An index does not take in-place updates of its columns (the row moves) if it
- * is not an inplace_btree, is not ready or not valid, has expressions or a
- * predicate with functions that are not known to come out the same in all sessions
- * (key.c; unless they come out as before: kept_key.c), or is unique with
- * an operator class that makes no such promise and is not the server's own (a
- * unique check compares keys with the page locked).  Rows so long that their
- * payload might not fit an entry move, too; and so do those whose unique keys a
- * worker of logical replication changes (left_to_server in taking.c).
+ * An index does not take in-place updates of its columns if it
+ * - is not an inplace_btree, is not ready or not valid;
+ * - has expressions or a predicate with functions that are not known to come out
+ *	 the same in all sessions (key.c), unless they come out as before (kept_key.c);
+ * - is unique with an operator class that makes no such promise and is not the
+ *	 server's own, for a unique check compares keys with the page locked.
+ * Then the row moves.  Rows so long that their payload might not fit an entry move,
+ * too; and so do those whose unique keys a worker of logical replication changes
+ * (left_to_server in taking.c).
  *
  * Lock order: index page, then table page, then undo page.
  *

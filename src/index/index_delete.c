@@ -15,8 +15,8 @@
  *
  * In an index that takes in-place updates pages fill with entries of former keys
  * of rows all over the table.  So all entries of a page may be looked up, until
- * enough has been found.  Blocks of one entry begin with any of them: who
- * always began with the lowest, and was content before the end, would never come
+ * enough has been found.  Blocks of one entry begin with any of them: if we
+ * always began with the lowest, and had enough before the end, we would never come
  * to the highest.  What is found is a share of what is looked up, so it pays to
  * come late: nbtree deduplicates the page next if nothing has been deleted, and
  * where that will make room it is left to it (dedup.c).  And former keys are
@@ -75,7 +75,7 @@
  */
 #define BOTTOMUP_MAX_BLOCKS			6
 
-/* ... of a temporary table, of whose blocks that is never known */
+/* ... of a temporary table, of which it is never known where blocks are in memory */
 #define BOTTOMUP_TAKING_MAX_LOCAL	400
 
 /*

@@ -25,18 +25,18 @@
  *	 - Nothing else.  Both questions come between an insertion's steps: nothing has
  *	   been changed but what is complete in itself, as a deletion before, and no
  *	   input or output is going on.
- * nbtree has no PG_TRY of its own around these questions, and code of operator classes is not
- * running then; that is not taken for granted: who finds another handler than
- * the one put up here does not let go (inplace_can_let_go).
+ * nbtree has no PG_TRY of its own around these questions, and code of operator classes is
+ * not running then.  We do not take that for granted: if there is another handler than
+ * the one put up here, the page is not let go of (inplace_can_let_go).
  *
  * The jump is no error: none is raised, so no error context is asked what it has to
  * say while the page is locked.
  *
- * How often: for a unique check as often as it meets versions that it does not
- * know, as it waits for as many transactions as there are; for deletion once, and
- * what is not known then is kept.
+ * How often: a unique check may be begun again as often as it meets versions that it
+ * does not know, just as it may wait for any number of transactions.  A deletion is
+ * begun again once, and entries of versions that are not known then are kept.
  *
- * A version whose key cannot be computed is no reason to say that it is another: if
+ * A version whose key cannot be computed must not be taken for one with another key: if
  * the check meets it again, the error is raised, here.
  *
  *-------------------------------------------------------------------------

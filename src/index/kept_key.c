@@ -13,19 +13,19 @@
  * the index, and nobody will ever have to compute an older version's key.  If it
  * does, the row moves.
  *
- * Code of users.  Who updates a row runs it anyway, with his own privileges, when
- * the executor gives the index its entry.  It is run here in the same way,
- * before the row is changed and with no page locked.  What the old key was is not
- * computed, but looked up: the entry with the new one is there already, or it is
- * another key.  So a function that is not what it was (replaced, or not immutable
- * after all) makes an entry where it would make one on heap, and a row that it
- * puts outside of the predicate now, but not when its entry was made, moves away
- * from that.  If the old version was outside is asked of the predicate only where that is
- * sure to say what it said then; else, if the key is nothing but columns, which have not
- * changed, the index tells.
+ * Code of users.  A backend that updates a row runs it anyway, with its user's
+ * privileges, when the executor gives the index its entry.  It is run here in the
+ * same way, before the row is changed and with no page locked.  The old key is not
+ * computed, but looked up: either the entry with the new key is there already, or
+ * the old key was another one.  So a function that has changed, by being replaced or
+ * by not being immutable after all, makes an entry where it would make one on heap.
+ * A row that it now puts outside of the predicate, but not when the row's entry was
+ * made, moves away from that entry.  The predicate is asked whether the old version
+ * was outside only where it is sure to say what it said then.  Elsewhere the index
+ * tells, if the key is nothing but columns, and these have not changed.
  *
- * In a btree, only functions known to come out the same are run once more: nobody will
- * notice.
+ * In a btree, only functions known to come out the same are run once more, so that
+ * nobody can notice.
  *
  *-------------------------------------------------------------------------
  */

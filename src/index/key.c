@@ -3,9 +3,9 @@
  * key.c
  *	  The keys of versions in indexes with expressions or a predicate.
  *
- * Such a key is computed by other sessions than the one that made the entry, on
- * behalf of whoever happens to read a row, who never meant to run what the
- * table's owner wrote.  So an index takes in-place updates that change its key only
+ * Such a key is computed by other sessions than the one that made the entry.  A
+ * session that happens to read a row never meant to run what the table's owner
+ * wrote.  So an index takes in-place updates that change its key only
  * if its expressions and predicate consist of functions of the server's that are known to
  * come out the same in all sessions (safe_functions.c): "known".  Elsewhere an
  * update that changes the key moves the row (kept_key.c).
@@ -20,11 +20,11 @@
  *	 - in a unique check each entry counts for its row, as on heap.  If it was stale,
  *	   an error says that the key is there already, until the index is rebuilt.
  *
- * Whether an index is of these kinds must not change while it exists, or some
- * would compare entries that others take for those of all versions.  So the
+ * Whether an index is of these kinds must not change while it exists.  Otherwise some
+ * backends would compare entries that others take for those of all versions.  So the
  * expressions as they were written count: these name functions by OID, and the
- * server's own do not change.  A function of a user's that the planner would
- * replace by what it consists of, does not count as that.
+ * server's own do not change.  A user's function counts as such even if the planner
+ * would replace it by its body.
  *
  * Computing may be slow, fail, wait for a lock (of a TOAST table), look into catalogs:
  * it is done with no page locked.  What has to be known while one is, is computed
@@ -32,8 +32,8 @@
  *
  * Errors.  An expression may fail on a version (1 / 0).  A version that is in
  * the index has not failed, so a scan, which finds visible versions, computes
- * without further ado.  Who follows older versions comes to some that were
- * replaced before the index was made: inplace_key_guarded says UNKNOWN.
+ * its key without a guard.  A backend that follows older versions comes to some that
+ * were replaced before the index was made: there inplace_key_guarded says UNKNOWN.
  *
  * The memory of results is the caller's context.
  *
@@ -393,8 +393,8 @@ init_expressions(IndexKey *key, Relation index, Node *written_exprs,
 }
 
 /*
- * Privileges on functions are not asked of whoever happens to read a row; the
- * functions are harmless.  Nor does it depend on him what the planner makes of them.
+ * The privileges of the user who happens to read a row do not matter, for the functions
+ * are harmless.  Nor does it depend on the user what the planner makes of them.
  */
 static void
 prepare_expressions(IndexKey *key, Relation index, Node *exprs, Node *predicate)
@@ -487,13 +487,13 @@ learn_index(IndexKey *key, Relation index)
 }
 
 /*
- * It stays where it is, and what it says does, until the next call for the same
- * index.
+ * What has been found out about the index.  The result, and what it says, stays until the
+ * next call for the same index.
  *
- * Finding out means to look into catalogs, which may be locked by somebody who waits
- * for a page of ours (and nobody would notice).  So a process that is going to ask
- * with a page locked has to ask once before that; then it gets what was found out at that
- * time, even if an invalidation has come since: it does not change while the index is
+ * Finding out means to look into catalogs.  These may be locked by a backend that waits
+ * for a page of ours, and no deadlock check would notice.  So a process that is going to
+ * ask with a page locked has to ask once before that.  Then it gets what was found out at
+ * that time, even if an invalidation has come since: it does not change while the index is
  * locked.
  */
 IndexKey *

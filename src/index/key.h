@@ -22,7 +22,7 @@
 typedef struct IndexKey
 {
 	Oid			indexid;		/* must be first */
-	bool		valid;			/* else it is to be found out anew, */
+	bool		valid;			/* else it is to be found out again, */
 	bool		learned;		/* ... and is as it was until then */
 	bool		readable;		/* computing a version's key does no harm, */
 	bool		known;			/* ... and it comes out the same for all */

@@ -32,10 +32,11 @@
  *
  * No lock that matters is missing: whatever may not happen to an index while its
  * table is updated is kept off by the lock of the table, as for DELETE, which
- * does not open indexes either.  What the session itself may not do to an index that
- * is open, in triggers and functions (REINDEX, DROP INDEX, ALTER INDEX), is refused here from when the
- * executor would have opened it.  Only that: functions that read the table for an index
- * and build none anew (BRIN's to summarize ranges, amcheck's) may, as with open indexes.
+ * does not open indexes either.  What the session itself may not do to an open index,
+ * in triggers and functions, is refused here from when the executor would have opened
+ * it: REINDEX, DROP INDEX, ALTER INDEX.  Only that: functions that read the table for
+ * an index and build none (BRIN's to summarize ranges, amcheck's) may, as with open
+ * indexes.
  *
  *-------------------------------------------------------------------------
  */

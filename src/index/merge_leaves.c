@@ -403,7 +403,7 @@ inplace_merge_leaves(IndexVacuumInfo *info, Relation table,
 	ms.dedup = inplace_index_deduplicates(index);
 	ms.packed_fill = PAGE_ROOM * packed_percent(index) / 100;
 	ms.merged_fill = is_growing(removed) ? GROWING_FILL : MERGED_FILL;
-	/* (without room for pages that could be used anew at once) */
+	/* (without room for pages that could be reused at once) */
 	ms.vstate.info = info;
 	ms.vstate.stats = &stats;
 	ms.cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace merge",

@@ -296,7 +296,7 @@ count_page(SweepState *ss, Page page)
 }
 
 /*
- * Who goes along the leaves of a damaged index may be led back.  Only this VACUUM
+ * In a damaged index the links between leaves may lead back.  Only this VACUUM
  * frees pages for others, so nobody meets more leaves than the file has pages.
  */
 bool

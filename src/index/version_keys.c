@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * version_keys.c
- *	  Keys of row versions, computed with no page locked, for those who ask with
- *	  pages locked.
+ *	  Keys of row versions, computed with no page locked, for code that asks for
+ *	  them with pages locked.
  *
  * A unique check, the deletion of index entries, and VACUUM's sweep want to
  * know the keys of versions while they have an index page locked.  There nothing
@@ -15,7 +15,7 @@
  * not matter what has become of its row meanwhile.  A copy of the version is made
  * under the lock; that takes memory, and nothing else.
  *
- * A computation that fails leaves the error here, for whoever cannot do without
+ * A computation that fails leaves the error here, for a caller that cannot do without
  * the key.
  *
  *-------------------------------------------------------------------------

@@ -1,34 +1,34 @@
 /*-------------------------------------------------------------------------
  *
  * young_index.c
- *	  Indexes that are not for a transaction whose snapshot is older.
+ *	  Indexes that must not be used by a transaction whose snapshot is older.
  *
  * An index that is built while older snapshots exist may lack what these need to
- * come to a row.  Where the build finds that it does it says so
- * (ii_BrokenHotChain), and the server keeps the index from them.  There are two cases
- * in which that is not known:
+ * come to a row.  A build that finds this says so (ii_BrokenHotChain), and the
+ * server keeps the index from them.  There are two cases in which the build's
+ * leader does not know it:
  *
  *	  GIN from PostgreSQL 18 on.  What a worker of a parallel build finds
  *	  stays with the worker.
  *
  *	  BRIN.  A summary is made of all versions that there are, so MVCC snapshots
- *	  find what they see.  But a SERIALIZABLE one has to come to a row by values,
- *	  too, that the row has had meanwhile, to be found in conflict with who made
- *	  them; and versions may have been dropped before there was the index
- *	  (row/squeeze.c; with it none are).
+ *	  find what they see.  But a SERIALIZABLE transaction has to come to a row by
+ *	  values, too, that the row has had meanwhile, to find its conflict with the
+ *	  transaction that made them.  And versions may have been dropped before there
+ *	  was the index (row/squeeze.c), which does not happen once there is one.
  *
  * So the planner does not hear of such an index of an inplace table, if it is younger
- * than a snapshot with which the plan may be run: the active one, or that of a
+ * than a snapshot with which the plan may be run.  That is the active one, or that of a
  * query that the session has begun and not ended, for a function that this one
- * calls may come to the same plan.  How old the index is tells pg_class: a new file for
- * the index, by whatever command, is a new row there.  (Other commands make one, too;
- * then the index is not used for a while.)  An index of the own transaction is
- * younger than what REPEATABLE READ sees, for that is older than all of its commands;
- * in READ COMMITTED it is a matter of which command's snapshot it is.
+ * calls may come to the same plan.  pg_class tells how old the index is: a new file for
+ * the index, by whatever command, is a new row there.  Other commands make a new row,
+ * too; then the index is not used for a while.  An index of the own transaction is
+ * younger than what REPEATABLE READ sees, for that is older than all of its commands.
+ * In READ COMMITTED it depends on which command's snapshot it is.
  *
- * Not so if DROP INDEX of a BRIN index is rolled back: updates by that transaction may
- * have dropped versions.  If the ranges are then summarized anew, a conflict may
- * be missed.
+ * One case is left: DROP INDEX of a BRIN index is rolled back.  Updates by that
+ * transaction may have dropped versions.  If the ranges are then summarized again, a
+ * conflict may be missed.
  *
  *-------------------------------------------------------------------------
  */
@@ -72,8 +72,8 @@ may_lack_something(const IndexOptInfo *index)
 }
 
 /*
- * Does the snapshot see what (xmin) did with its command (cmin), which is known if
- * (own)?
+ * Does the snapshot see what the command "cmin" of transaction "xmin" did?  The
+ * command is known only if "own" is set.
  */
 static bool
 snapshot_sees(Snapshot snapshot, TransactionId xmin, bool own, CommandId cmin)
