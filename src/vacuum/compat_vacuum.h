@@ -75,10 +75,10 @@ VacuumGetCutoffs(Relation rel, VacuumParams *params,
 
 /*
  * With old_snapshot_threshold the server's cutoffs pass snapshots that are
- * older than that, and it is for whoever reads a page to find out, by its
- * LSN, that something he needs was taken off.  Readers here do not: a row changed
- * in place is on a page that was written anyhow.  So back to a cutoff that all
- * snapshots have passed.
+ * older than that.  A backend that reads a page must then find out, by the page's
+ * LSN, that something it needs was taken off.  Our readers do not do that: a row
+ * changed in place is on a page that was written anyhow.  So go back to a cutoff
+ * that all snapshots have passed.
  */
 #if PG_VERSION_NUM < 170000
 #include "storage/procarray.h"

@@ -6,7 +6,7 @@
  *
  * While a row is IP_STALE its page does not become all-visible.  The mark may go
  * when the row's indexes have entries with its present key only, and when
- * nobody can come with an entry that he read before.  That takes two VACUUMs:
+ * no backend can come with an entry that it read before.  That takes two VACUUMs:
  *
  *	 1. The first pass over the table notes the rows whose one needed version
  *		is on the page (candidates), and sets IP_UNCHANGED on them, a hint:
@@ -17,15 +17,15 @@
  *		through, but no row looked up.
  *	 3. The next xid is read, the sweep's.  Candidates that still have
  *		IP_UNCHANGED are swept: they are marked with that xid.
- *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE: in its
- *		first pass, before it looks whether the page is all-visible; but
- *		where other rows of the page are candidates, which keep it from
- *		that, together with their marks, in one record.
+ *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE.  As a rule it
+ *		does so in its first pass, before it looks whether the page is all-visible.
+ *		But other rows of the page may be candidates, which keep it from being
+ *		all-visible.  Then it is done together with their marks, in one record.
  *
  * Why that is right
  *	 - An update makes its entries after it has changed the row and so taken
- *	   IP_UNCHANGED away, be it rolled back later or not (a rollback brings
- *	   back a header without it).  So between 1 and 3 no entry was added.
+ *	   IP_UNCHANGED away.  This holds if it is rolled back later, too, for a rollback
+ *	   brings back a header without it.  So between 1 and 3 no entry was added.
  *	 - The sweep's xid had not been assigned when the last entry was deleted.  So
  *	   no snapshot of that time has an xmin beyond it, and once the horizon is
  *	   beyond it, all scans that may hold a deleted entry have ended.  (An xid that
@@ -51,16 +51,16 @@
  * candidates are on more than a small part of the pages.
  *
  * Statistics.  A row counts as dead from the update that leaves an entry behind
- * (update.c) until VACUUM has swept it, once, however often it is updated, and
- * again from the first update after that, which takes the sweep's mark away:
- * that makes autovacuum come.  So VACUUM reports the rows that it leaves
+ * (update.c) until VACUUM has swept it, once, however often it is updated.  It counts
+ * again from the first update after that, which takes the sweep's mark away.
+ * That makes autovacuum come.  So VACUUM reports the rows that it leaves
  * behind as dead (stale_pending), like those that are recently dead; but not
  * those with which the next VACUUM could not get any further either, or
- * autovacuum would never rest.  Rows that it has swept itself are not dead; but
+ * autovacuum would never rest.  Rows that it has swept itself are not dead.  But
  * where a table has come to rest they count, so that autovacuum comes a second
- * time and clears their marks.  Under a load that goes on few pages would be
- * all-visible after that, and the rows that it changes have it come as often as
- * on heap.
+ * time and clears their marks.  Under a load that goes on they do not count: few
+ * pages would be all-visible after that, and the rows that the load changes have
+ * autovacuum come as often as on heap.
  *
  * Rows whose indexed values are in the TOAST table are left alone: these
  * cannot be fetched with a page locked.  They do not make their page one that has

@@ -6,14 +6,14 @@
  *
  * That needs an AccessExclusiveLock, which is only ever tried for, and given up
  * as soon as somebody waits for it.  Undo records may still name rows on the
- * pages that go: what they describe is aborted and taken off already, so whoever
- * follows them to a block past the end has nothing to do.
+ * pages that go.  What they describe is aborted and taken off already, so a
+ * process that follows them to a block past the end has nothing to do.
  *
  * In an index free pages are anywhere, and those at the end are moved there
- * (btree/shorten.c).  That is done if nobody has the index locked, and not if the table grows:
- * then the pages will be needed.  A VACUUM that could not, beside a load, leaves it to the next
- * one, which may find nothing dead and so has not been through the index: whether it has free
- * pages is then asked of its free space map, by a sample.
+ * (btree/shorten.c).  That is done if nobody has the index locked, and not if the table
+ * grows, for then the pages will be needed.  A VACUUM that could not, beside a load, leaves
+ * it to the next one.  That may find nothing dead and so has not been through the index.
+ * Then a sample of the index's free space map shows whether it has free pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -243,8 +243,8 @@ truncate_table(InplaceVacuum *vac)
 /* ---------------- indexes ---------------- */
 
 /*
- * Pages that have been deleted, whether or not they can be used anew already.  (They have
- * been counted even where the number of entries is an estimate.)
+ * Pages that have been deleted, whether or not they can be reused already.  They have
+ * been counted even where the number of entries is an estimate.
  */
 static bool
 worth_shortening(const IndexBulkDeleteResult *istat)

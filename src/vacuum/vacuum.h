@@ -124,7 +124,7 @@ typedef struct InplaceVacuum
 	int			num_index_scans;
 	IndexBulkDeleteResult **indstats;
 	IndexBulkDeleteResult **seen_after_merging; /* beside parallel workers,
-												 * who keep indstats to
+												 * which keep indstats to
 												 * themselves */
 	BlockNumber *merged_pages;	/* of each index, for the report */
 	BlockNumber *relocated_pages;	/* ... moved to where others were free */

@@ -418,12 +418,12 @@ vacuum_indexes(InplaceVacuum *vac)
 }
 
 /*
- * A page deleted just now can be used anew when all transactions of this time have
- * ended.  Where these are short it is worth waiting for that: the next to come
- * by is the next VACUUM, and until then the index grows by other pages.  If the horizon
- * stays where it is (nobody takes an xid, or somebody has one for long) they cannot be
- * used anew, however long we wait.  Of the time of a session that goes through many
- * small tables it is a fifth at most.
+ * A page deleted just now can be reused when all transactions of this time have
+ * ended.  Where these are short it is worth waiting for that.  Otherwise the page has to
+ * wait for the next VACUUM, and until then the index grows by other pages.  The horizon may
+ * stay where it is, because nobody takes an xid, or somebody has one for long.  Then the
+ * pages cannot be reused, however long we wait.  A session that goes through many small
+ * tables spends a fifth of its time here at most.
  */
 static void
 wait_for_deleted_pages(Relation rel)
@@ -446,7 +446,7 @@ wait_for_deleted_pages(Relation rel)
 						 REUSE_WAIT_MS, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		/* this computes the horizons anew */
+		/* this computes the horizons again */
 		now = GetOldestNonRemovableTransactionId(whose);
 		if (!TransactionIdEquals(now, horizon))
 			moved = i;
