@@ -13,11 +13,11 @@
  *
  * An entry of a former key (index/index.h) may be among those that made the
  * bitmap, which does not know of keys.  From 17 on what is loaded of a page is
- * rechecked if there is a row among it that is IP_STALE; no other can have had
+ * rechecked if there is a row among it that is IP_STALE.  No other can have had
  * such an entry when the index was read, for the mark outlives the snapshots of
- * those who may hold one (vacuum/stale.c).  Up to 16 it is the executor that
+ * all scans that may hold one (vacuum/stale.c).  Up to 16 it is the executor that
  * passes over all-visible pages unless the bitmap says recheck, and in older
- * minor versions it counts rows wrongly that way; so there the index says it of
+ * minor versions it counts rows wrongly that way.  So there the index says it of
  * all rows.
  *
  * No page is passed over because nothing but the number of its rows is wanted

@@ -203,9 +203,9 @@ uint64		inplace_rows_put = 0;
  * more when we have put a row on any page.  In SERIALIZABLE each row has to be
  * asked about all the same.
  *
- * Rows that are dead to everybody do not belong to a run: that they are is for the
- * index to know, and only as long as the page is locked is it true of
- * the row that the entry is of, for the entry may be newer than what we remember.
+ * Rows that are dead to everybody do not belong to a run.  The index has to be told that
+ * they are dead.  That is true of the row that the entry is of only as long as the page is
+ * locked, for the entry may be newer than what we remember.
  */
 static inline bool
 row_is_gone(Relation rel, Buffer buffer, Page page, int off,
@@ -273,7 +273,7 @@ known_to_be_gone(const InplaceIndexFetchData *fetch, OffsetNumber off,
 }
 
 /*
- * A row was found by a dirty snapshot, as one does who is going to change it.
+ * A row was found by a dirty snapshot, as if to be changed.
  *
  * pglogical's apply worker finds the row to be changed by the table's method, and
  * then takes the slot for one of heap's, and deletes by heap_delete().  It is known by
@@ -407,14 +407,15 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
  */
 
 /*
- * The version that SnapshotAny is meant to fetch; see trap 1 of the design.
+ * The version that SnapshotAny is meant to fetch.  SnapshotAny by TID means different
+ * things inside and after a query.
  *
- * A tagged TID names its version, one of our own transaction's.  A clean one either comes from a scan under
- * the active snapshot (a row mark, the old row of MERGE or UPDATE, WHERE CURRENT
- * OF) and means what that snapshot sees, or it is that of a row just
- * inserted in a trigger event and means the row's first version.  Outside of
- * the executor only trigger events ask.  Whatever is asked for, the row must
- * not be said to be gone while it is there.
+ * A tagged TID names its version, one of our own transaction's.  A clean one may come from
+ * a scan under the active snapshot: a row mark, the old row of MERGE or UPDATE, WHERE
+ * CURRENT OF.  Then it means what that snapshot sees.  Or it is that of a row just
+ * inserted, in a trigger event, and means the row's first version.  Outside of the
+ * executor only trigger events ask.  Whatever is asked for, the row must not be said to
+ * be gone while it is there.
  */
 static bool
 fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
@@ -429,8 +430,8 @@ fetch_meant(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 	/*
 	 * INSERT ... ON CONFLICT DO NOTHING under REPEATABLE READ wants to know
 	 * whether its snapshot sees the row in the way, which is the newest.  The
-	 * slot tells that it is that who asks: other commands, and triggers, may
-	 * be in the same statement.
+	 * slot tells that the question is from that command: other commands, and
+	 * triggers, may be in the same statement.
 	 */
 	if (clean && IsolationUsesXactSnapshot() &&
 		inplace_result_slot(slot) == RESULT_SLOT_RETURNING &&
@@ -585,8 +586,8 @@ inplace_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
 }
 
 /*
- * Is the row one that was not put there by this transaction?  (Unknown if the undo
- * of its first version has been given back: then it is not.)
+ * Was the row put there by another transaction than "mover"?  False if that is not
+ * known, because the undo of its first version has been given back.
  */
 static bool
 put_by_another(Relation rel, const ItemPointerData *tid, InplaceTupleHeader tup,
