@@ -9,8 +9,8 @@
  * once everybody sees the delete.
  *
  * The undo worker does not hear of bare deletes.  If they are rolled back,
- * scans that meet them bring the rows back, as do VACUUM, pruning, and whoever
- * wants to change the row.
+ * scans that meet them bring the rows back.  So do VACUUM, pruning, and a backend
+ * that is about to change the row.
  *
  *-------------------------------------------------------------------------
  */

@@ -286,7 +286,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 }
 
 /*
- * Whoever sees the table at all sees such rows: the page holds nothing else.
+ * A transaction that sees the table at all sees such rows: the page holds nothing else.
  */
 static void
 set_visible_frozen(Relation rel, Buffer buffer, Buffer vmbuffer)

@@ -24,10 +24,10 @@
 #include "wal/log.h"
 
 /*
- * Does the caller mean what he has found with SnapshotDirty?  ON CONFLICT DO
+ * Does the caller mean what it has found with SnapshotDirty?  ON CONFLICT DO
  * UPDATE and the apply worker come with a TID that they found like that, and with
- * no flags; a trigger under REPEATABLE READ comes without flags too, but means
- * the version of its snapshot.  (The slot tells; a statement can have both.)
+ * no flags.  A trigger under REPEATABLE READ comes without flags too, but means
+ * the version of its snapshot.  The slot tells them apart; a statement can have both.
  */
 static bool
 means_found_row(uint8 flags, TupleTableSlot *slot)
@@ -79,7 +79,7 @@ store_locked(Relation rel, Buffer buffer, const RowTarget *target,
  * A row that we inserted or updated needs no lock but that.  A FOR UPDATE on it
  * is stronger than an update that left the keys alone: it excludes FOR KEY
  * SHARE.  If this very (sub)transaction put the row there, whether it is new or
- * was moved, a flag says so, for those who come along the chain.  Other
+ * was moved, a flag says so, for backends that come along the chain.  Other
  * transactions take no notice of it once we have ended.  All else is a lock as
  * on any other row.
  */
@@ -139,10 +139,10 @@ leave(RowLocking *rl)
 }
 
 /*
- * On the way to the newest version nobody stops at one that somebody is changing,
- * in whatever way, but to wait for him.  Is it so?  Then the page stays
- * share-locked.  Of many who wait for one row all wake up when it has been changed,
- * and all but one find just that.
+ * Is another transaction changing the version, in whatever way?  On the way to the
+ * newest version a backend stops at such a one only to wait for that transaction.  If
+ * so the page stays share-locked.  When a row has been changed for which many wait, all
+ * of them wake up, and all but one find just that.
  */
 static bool
 somebody_is_changing(RowLocking *rl)
@@ -205,7 +205,8 @@ look_at_row(RowLocking *rl, CommandId cid, bool *passing)
 }
 
 /*
- * Unlock the page and wait for who is in the way.  False if that is not to be.
+ * Unlock the page and wait for the transaction that is in the way.  False if that is
+ * not to be.
  */
 static bool
 wait_for_row(RowLocking *rl, bool passing)
@@ -269,8 +270,8 @@ look_at_successors(RowLocking *rl)
 }
 
 /*
- * From now on the newest version is meant.  Those behind us in the queue of the
- * one before, who go the same way, come when we have locked it, unless we have to
+ * From now on the newest version is meant.  The backends behind us in the queue of the
+ * one before that go the same way come when we have locked it, unless we have to
  * wait again.  The page is unlocked.
  */
 static void
@@ -426,7 +427,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	rl.find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
 	rl.tmfd = tmfd;
 	inplace_target_init(&rl.target, tid, snapshot);
-	/* who has found it in another way means the row, whatever its version */
+	/* a caller that found it in another way means the row, whatever its version */
 	if (rl.target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
 		!inplace_target_found_row(rel, tid, slot, &rl.target))
 		rl.target.kind = TARGET_NEWEST;

@@ -3,25 +3,25 @@
  * lock_chain.c
  *	  Row locks and the versions that follow the one to be locked.
  *
- * Who locks a version that has been replaced locks, in heap, the versions that
- * follow it as well, one after the other, and waits for whoever is in the way
- * there.  That is so for SELECT FOR (TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS):
+ * In heap, a backend that locks a version that has been replaced locks the versions
+ * that follow it as well, one after the other, and waits for the transactions in the
+ * way there.  SELECT FOR does so (TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS):
  *
  *	- FOR KEY SHARE of a version whose replacement, in progress or committed,
  *	  leaves the keys alone: the versions are locked together.  Heap waits with
  *	  NOWAIT and SKIP LOCKED, too, and does not queue.
  *
  *	- Any lock, after it has waited for the change that replaced the version.
- *	  It waits for those who are in the way at the versions that follow, in the
+ *	  It waits for the transactions in the way at the versions that follow, in the
  *	  queue of its own version only, unless one of these has been replaced by
  *	  a change in its way as well.  Then, in READ COMMITTED, it goes to the newest
- *	  version (where it has to queue, in the latter case).  With a snapshot for
- *	  the whole transaction it fails.  Who comes when the change has committed
- *	  already fails at once, or goes on to the newest one.
+ *	  version, where it has to queue, in the latter case.  With a snapshot for
+ *	  the whole transaction it fails.  A backend that comes when the change has
+ *	  committed already fails at once, or goes on to the newest one.
  *
- * The first version that follows is not asked how it came about, for that is
- * what was waited for, or does not matter; the locks on it, and the changes that
- * replaced it and those after it, are.
+ * How the first version that follows came about does not matter, or is what was
+ * waited for.  What counts are the locks on it, and the changes that replaced it and
+ * those after it.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,7 +48,7 @@ status_at(Relation rel, const ItemPointerData *tid, InplaceTupleHeader hdr)
 									 ItemPointerGetOffsetNumber(tid));
 }
 
-/* is this the version meant?  (Locks are for committed ones.) */
+/* is this the version meant?  Only committed ones are locked. */
 static bool
 is_version_meant(Relation rel, const RowTarget *target, const ItemPointerData *tid,
 				 InplaceTupleHeader hdr)
@@ -85,11 +85,11 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
 }
 
 /*
- * Who comes first among the lockers in the way and the transaction that changes,
- * or has changed, the version (if valid).  Heap has all of them in one multixact,
+ * Which comes first among the lockers in the way and the transaction that changes,
+ * or has changed, the version (if valid)?  Heap has all of them in one multixact,
  * goes through it by xid, and has nothing more to do where it comes to a lock
- * of our own.  With "replaced", that is a version before the newest: lockers who
- * are not known to have come before it was replaced do not count.
+ * of our own.  "replaced" says that it is a version before the newest: then lockers
+ * that are not known to have come before it was replaced do not count.
  */
 static TransactionId
 first_in_the_way(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
@@ -208,8 +208,8 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 
 /*
  * Is there anything in the way of a lock on the versions that follow the one
- * meant, whose TID is tid, or with no target on those from the first at tid on?
- * With CHAIN_BUSY, *xwait is whom to wait for.
+ * meant, whose TID is tid?  Without a target, on those from the first at tid on?
+ * With CHAIN_BUSY, *xwait is the transaction to wait for.
  */
 ChainVerdict
 inplace_chain_conflict(Relation rel, ItemPointerData tid,
@@ -240,8 +240,8 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 }
 
 /*
- * A row that is being moved by a transaction in progress, with no change of
- * key: whoever locks it FOR KEY SHARE locks the row where it goes too.
+ * A row is being moved by a transaction in progress, with no change of key.  A
+ * backend that locks it FOR KEY SHARE locks the row where it goes too.
  * Follows the chain of moves to its end.  replacer: of the version meant.
  */
 void

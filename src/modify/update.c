@@ -56,7 +56,10 @@
 #include "vacuum/prune.h"
 #include "wal/logical.h"
 
-/* large; in use by one update at a time: user code has to come before, or see verify_keys */
+/*
+ * Large, so there is one, for one update at a time.  Code of users may update, too: it has to
+ * run before this is in use, or as verify_keys runs it.
+ */
 static UpdateState *update_state = NULL;
 
 /*
