@@ -145,7 +145,7 @@ report_row(BuildState *bs, bool alive)
 /*
  * The row's newest version is not one that everybody sees.  Look for older
  * ones that differ from it: keep them for the index, or have the index marked
- * as not for those who need them.
+ * as not to be used by snapshots that need them.
  */
 static void
 note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
@@ -192,7 +192,7 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 }
 
 /*
- * What people are warned of, once for each row, when the page is unlocked.
+ * What users are warned of, once for each row, when the page is unlocked.
  */
 typedef struct Warnings
 {

@@ -4,9 +4,9 @@
  *	  CLUSTER and VACUUM FULL: copy a table's rows into a new one.
  *
  * AccessExclusiveLock is held, so nobody but our own transaction has changes
- * or row locks in progress, and a page read stays as it was read: the only
- * one who might write is the undo worker restoring aborted changes, which is
- * done here before anything is taken from a page.
+ * or row locks in progress, and a page read stays as it was read.  Only
+ * the undo worker might write, to restore aborted changes.  That is done here
+ * before anything is taken from a page.
  *
  * Snapshots older than this command must find in the new table what they found
  * in the old one.  A row whose newest version everybody sees is written as one
@@ -94,7 +94,7 @@ typedef struct CopyVersion
 	InplaceTupleHeader tuple;	/* reformed, with the header it came with */
 	Size		len;
 	CommandId	cid;			/* of the insert, if it is the oldest */
-	UndoReplaced replaced;		/* who replaced it, if a newer one is copied */
+	UndoReplaced replaced;		/* what replaced it, if a newer one is copied */
 } CopyVersion;
 
 /*

@@ -25,9 +25,9 @@
 /*
  * For rewrites (cluster.c), which hold AccessExclusiveLock: put a newer
  * version on top of a row just written.  The undo record is that of the
- * version's own transaction, whose end is long known.  "replaced" is by whom the
- * older version was: others, if versions in between have been dropped
- * (row/squeeze.c).
+ * version's own transaction, whose end is long known.  "replaced" tells which
+ * transaction replaced the older version.  That is not the newer version's own if versions
+ * in between have been dropped (row/squeeze.c).
  */
 void
 inplace_push_version_raw(Relation rel, ItemPointer tid,

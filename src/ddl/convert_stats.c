@@ -6,7 +6,7 @@
  * They are kept by the table's OID, and so they would go on with the counts of the
  * file before: updates that the former method did its own way, and dead rows
  * that the rewrite has left behind.  When a transaction commits that has moved a
- * table from heap to inplace, or back, the counts of changes begin anew, and there
+ * table from heap to inplace, or back, the counts of changes begin at zero, and there
  * are no dead rows.  Scans, live rows and what ANALYZE goes by are as before.
  *
  *-------------------------------------------------------------------------

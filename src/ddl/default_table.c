@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * default_table.c
- *	  The method of tables whose makers do not say which.
+ *	  The method of tables that are made without naming one.
  *
  * default_table_access_method is what people want for tables of theirs.  The
  * tables that extensions make for themselves are read and written by code that

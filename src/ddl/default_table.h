@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * default_table.h
- *	  The method of tables whose makers do not say which.
+ *	  The method of tables that are made without naming one.
  *
  *-------------------------------------------------------------------------
  */

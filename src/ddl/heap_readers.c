@@ -124,7 +124,7 @@ inplace_heap_readers_init(void)
 uint64
 inplace_relation_size(Relation rel, ForkNumber fork)
 {
-	/* without the hooks there is no telling who asks */
+	/* without the hooks we cannot tell which function asks */
 	InplaceRequirePreload();
 
 	if (unlikely(OidIsValid(running_reader)))

@@ -7,7 +7,7 @@
  * catalogs (pg_class.relam; pg_index.indclass with its dependencies), and that
  * an inplace_btree of an inplace table may have entries of former keys.  So an
  * index becomes inplace_btree by a change of the catalogs alone, and btree by the
- * same, after which it is built anew if its table is an inplace table.  It
+ * same, after which it is rebuilt if its table is an inplace table.  It
  * keeps its OID, and with that all that depends on it or is said about it.
  *
  * Relation cache.  The server takes an index's method to be fixed: an entry that
@@ -15,7 +15,7 @@
  * transaction) keeps the routine and operator families of the former method.
  * So it must be safe to have the routine of inplace_btree in an entry that says
  * btree, which is also what a rolled back subtransaction may leave behind:
- *	 - to inplace_btree, such an entry is set up anew;
+ *	 - to inplace_btree, such an entry is set up again;
  *	 - to btree, it stays as it is, since the routine of inplace_btree works on
  *	   btree indexes just as well, until the end of the transaction;
  *	 - whether an index may get entries of former keys goes by relam, which is always
@@ -27,9 +27,9 @@
  * again, whose entries nobody compares with their rows: entries of new keys that
  * updates of the transaction have put into it would lead to rows that do not
  * have them.  So until the change is committed the index takes no in-place
- * updates, and rows move (taking.c).  That is known by who made its pg_index row;
- * an index that the transaction itself made, in an outer subtransaction, gets a new
- * file, which goes with the change.
+ * updates, and rows move (taking.c).  The transaction that made its pg_index row shows
+ * that.  An index that the transaction itself made, in an outer subtransaction, gets a
+ * new file, which goes with the change.
  *
  * Lock order: the table (SHARE ROW EXCLUSIVE or more, by the caller), the index.
  *
@@ -226,7 +226,7 @@ inplace_index_set_method(Oid indexid, Oid am)
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("index \"%s\" has an operator class that access method \"%s\" lacks",
 						RelationGetRelationName(index), get_am_name(am))));
-	/* entries in use are not set up anew */
+	/* entries in use are not set up again */
 	if (index->rd_refcnt != 1 || inplace_indexes_in_use(tableid))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),

@@ -5,10 +5,10 @@
  *
  * An ordinary index must then not be used by the snapshots that need these versions.
  * CREATE INDEX hears of it from the build (ii_BrokenHotChain), REINDEX tells nobody.
- * Who has an index built anew that had such keys before (index_method.c) needs to
- * know, also what a parallel worker has met: so builds are counted in shared memory
- * that have met any, by a hash of the index.  If two indexes share a counter one may be
- * taken for having met them, never the opposite.
+ * When an index is rebuilt that had such keys before (index_method.c), we need to
+ * know it, and also what a parallel worker has met.  So builds that have met any are
+ * counted in shared memory, by a hash of the index.  If two indexes share a counter one
+ * may be taken for having met them, never the opposite.
  *
  * Locks: none.  The workers of a build have ended before its leader reads the counter.
  *

@@ -118,9 +118,9 @@ FindStringOption(List *options, const char *name, const char *otherwise)
 }
 
 /*
- * Would the server let this user have the database to himself?  If not the
- * statement fails, and the worker is left alone.  (Who may create databases may
- * copy templates of others.)
+ * Would the server let this user have the database exclusively?  If not the
+ * statement fails, and the worker is left alone.  A user who may create databases
+ * may copy other users' templates.
  */
 static bool
 MayHaveDatabase(Oid dboid, bool as_template)
@@ -274,9 +274,9 @@ IsVacuumFull(Node *stmt)
 
 /*
  * All tables of the database but ours that the user may VACUUM, as VACUUM itself
- * would list them: of tables that are listed it asks whether he may only when it has
+ * would list them: for tables that it is given it checks the right only when it has
  * locked them.  The list must survive the transactions that VACUUM makes.  Other
- * extensions want names (of a table that is gone by then VACUUM will say so).
+ * extensions want names; if a table is gone by then VACUUM will say so.
  */
 static List *
 ListTablesToVacuum(bool with_names)

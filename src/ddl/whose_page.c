@@ -55,7 +55,7 @@ typedef struct SeenFile
 	uint32		temporary;
 } SeenFile;
 
-/* after that many the table of them is made anew */
+/* after that many the table of them is emptied */
 #define MAX_SEEN_FILES	10000
 
 /* how far to look for a page with rows */
