@@ -144,7 +144,7 @@ redo_merge(XLogReaderState *record, RelFileLocator loc, BlockNumber left,
 	Buffer		lbuf;
 	Buffer		rbuf;
 
-	/* (it is made anew, whatever is on it) */
+	/* (it is made from scratch, whatever is on it) */
 	(void) lock_left(record, loc, left, RBM_ZERO_AND_LOCK, &lbuf);
 	if (XLogReadBufferForRedo(record, 0, &rbuf) == BLK_NEEDS_REDO)
 		redo_right(record, rbuf);

@@ -234,7 +234,7 @@ inplace_redo_undo_to_disk(const UndoPlace *place)
  * The undo of a compact record.  Without a reference to the page its LSN is
  * left alone: it then always tells the last record that referred to it, which
  * is what a server promoted between two records has to go by (log.c).  Putting
- * a record where it is already does no harm, and a page that is used anew has
+ * a record where it is already does no harm, and a page that is reused has
  * the LSN of the record that began it.  A page that is missing is one that
  * was truncated later on.
  */
