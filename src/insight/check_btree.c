@@ -383,8 +383,9 @@ right_begins_below(BtreeCheck *bc)
 }
 
 /*
- * (That it is one has been found out before, but of this moment's page is another matter.)
- * False if who goes to the right may come back, however well the links agree.
+ * Does the right sibling follow the page?  The links have been checked before, but the
+ * page may have changed since.  False if the sibling does not follow: then a walk to the
+ * right may come back, however well the links agree.
  */
 static bool
 check_right_sibling(BtreeCheck *bc)

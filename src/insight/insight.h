@@ -112,8 +112,8 @@ extern InsightXidStatus InsightGetXidStatus(const InsightLimits *limits,
 /*
  * Is what lies in itemlen bytes at tup a row that can be deformed?  Returns
  * NULL and the length without padding, or what is wrong.  tup must be
- * MAXALIGNed if IP_ALIGNED.  Whoever has the row, and not a mere version of it
- * that is known to have been committed, asks InsightWalkBegin.
+ * MAXALIGNed if IP_ALIGNED.  This is enough for a version that is known to have
+ * been committed.  A caller that has the row itself asks InsightWalkBegin.
  */
 extern const char *InsightCheckShape(const InplaceTupleHeaderData *tup,
 									 Size itemlen, Size *len);

@@ -43,7 +43,7 @@ enum
 	NUM_COLS
 };
 
-/* those who hold a row */
+/* the transactions that hold a row */
 typedef struct RowHolders
 {
 	Datum	   *xids;
