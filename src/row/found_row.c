@@ -5,16 +5,16 @@
  *
  * ON CONFLICT DO UPDATE, and the apply worker, look for a row with
  * SnapshotDirty, and then lock it without flags, by its TID.  On heap that is
- * the TID of the version found: if another has replaced it by the time the lock
- * is had, they are told so and look again, for the row may have another key by
- * then.  Here the versions of a row share the TID, so what was found is
- * remembered.
+ * the TID of the version found.  If another version has replaced it when the
+ * backend gets the lock, the backend is told so and looks again, for the row may
+ * have another key by then.  Here the versions of a row share the TID, so what was
+ * found is remembered.
  *
- * The apply worker's TID is that in the slot, which has the version, too.  The
- * others come with a TID alone, and with the row that was found last (of an
- * index's rows they look no further than the first in the way), so the last one
- * is kept.  It is of use once: who has been told that it was replaced looks for
- * the row again before he comes back.
+ * The apply worker's TID is that in the slot, which has the version, too.  ON
+ * CONFLICT comes with a TID alone.  It is that of the row found last, for of an
+ * index's rows it looks no further than the first in the way.  So the last row
+ * found is kept.  It is of use once: a backend that is told that the version was
+ * replaced looks for the row again before it comes back.
  *
  *-------------------------------------------------------------------------
  */

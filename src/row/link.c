@@ -20,7 +20,7 @@
  * It has the header of the version that it leads to, the delta that makes
  * that version from P, and the xid that replaced that version.
  *
- * Who may follow
+ * Which readers may follow
  *	  P and all the versions down to the one that the link leads to are
  *	  committed, by transactions that had ended when the link was put, and
  *	  each was put on top of the one below after that one's transaction had
@@ -32,28 +32,28 @@
  *	  order of the commit records says the same.
  *	  Its own transaction's changes, which are seen by command and not by
  *	  xid, cannot be among them: they would have to have ended.
- *	  Serializable transactions have to be found in conflict with who replaced
- *	  the version they see, or made the row: the link has the former, and the
- *	  oldest version, where links end, the latter (squeeze.c has why that is
- *	  enough).
- *	  Everybody who does not look with an MVCC snapshot walks: UndoFetch passes
- *	  over links.
+ *	  Serializable transactions have to be found in conflict with the transaction
+ *	  that replaced the version they see, or that made the row.  The link has the
+ *	  former, and the oldest version, where links end, has the latter.  Why that
+ *	  is enough stands in squeeze.c.
+ *	  A reader without an MVCC snapshot walks step by step: UndoFetch passes over
+ *	  links.
  *
  * Invariants
  *	  1. Links are put under a committed version only, by the transaction that
  *		 replaces it.  What is under a version in progress cannot be linked
  *		 past, and is at most INPLACE_MAX_TAG versions.
- *	  2. A link is followed only by somebody who does not see P.  It is in an
- *		 extent that is kept as long as there may be somebody (P's xid counts
- *		 in its newest_xid), whatever becomes of the transaction that wrote
- *		 it: if that is rolled back P is on the page again, with its links.
+ *	  2. A link is followed only by a reader that does not see P.  Its extent is
+ *		 kept as long as there may be such a reader, for P's xid counts in the
+ *		 extent's newest_xid.  That holds whatever becomes of the transaction that
+ *		 wrote it: if that is rolled back P is on the page again, with its links.
  *	  3. What a link leads to is still there for whoever may follow it:
  *		 neither that version's own record, nor any between, can have been
  *		 given back, as the snapshot does not see them.
- *	  4. Whoever puts a link need not see that nobody needs the older end of
- *		 the chain any more.  If what is there has been given back, or is
- *		 another row's by now, then so has every snapshot gone that would
- *		 follow the link.
+ *	  4. The older end of the chain may have been given back, or be another
+ *		 row's by now, when a link to it is put.  The backend that puts the link
+ *		 need not notice: every snapshot that would follow the link has gone by
+ *		 then.
  *	  5. Links carry no lock, and are of no interest to a rollback.
  *
  * Which links
@@ -63,13 +63,13 @@
  *	  n.  The farthest comes first.
  *
  * When
- *	  Where every transaction makes one version of the row, it is put by the
- *	  one whose tag is a multiple of UNDO_LINK_SPACING.  Where they make more,
- *	  the version with that tag may always be in the middle of a transaction,
- *	  so about every second one looks whether the transaction before it made
- *	  several, and puts links if the last are far enough behind.  Where those
- *	  were made by subtransactions this is not seen, so about every sixteenth
- *	  looks for the last links in any case.
+ *	  Where every transaction makes one version of the row, links are put by the
+ *	  one whose version's tag is a multiple of UNDO_LINK_SPACING.  Where
+ *	  transactions make several, the version with that tag may always be in the
+ *	  middle of one.  So about every second update looks whether the transaction
+ *	  before it made several versions, and puts links if the last ones are far
+ *	  enough behind.  If subtransactions made those versions this is not seen, so
+ *	  about every sixteenth update looks for the last links in any case.
  *
  * The links go to undo before the update itself does, with a WAL record of
  * their own: if the update then fails, nothing leads to them.
@@ -126,7 +126,7 @@ typedef struct LinkWalk
 	InplaceTupleHeaderData hdr;
 	InplaceTupleHeader image;	/* its header does not count */
 	Size		len;
-	TransactionId newer_xid;	/* who replaced this version */
+	TransactionId newer_xid;	/* the xid that replaced this version */
 	CommandId	newer_cid;
 	uint32		seq;			/* number among those with links, or 0 */
 	bool		keys;			/* a version passed over has changed a key */

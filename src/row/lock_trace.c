@@ -5,21 +5,23 @@
  *	  multixacts would still have of former locks and changes.
  *
  * Locks on an older version
- *	  Heap has lockers with each version.  Who wants to change a version, or to
- *	  lock it, that has been replaced, by a transaction that has committed, cannot
- *	  have it; but if others still hold FOR KEY SHARE on it (no other lock goes
- *	  together with the change) he queues for it, and waits for them if they are
- *	  in his way, before he fails, or goes on to the newest one.  (Not so if he has
- *	  found already that the version that follows is gone, too; lock_chain.c.)
+ *	  Heap has lockers with each version.  A backend may want to change or to lock
+ *	  a version that a committed transaction has replaced.  It cannot have that
+ *	  one.  But others may still hold FOR KEY SHARE on it; no other lock goes
+ *	  together with the change.  Then the backend queues for it, and waits for
+ *	  those that are in its way, before it fails or goes on to the newest version.
+ *	  It does not if it has found already that the version that follows is gone,
+ *	  too (lock_chain.c).
  *
  *	  Here all lockers stand with the newest version.  A lock covers the version
  *	  that was meant and those that follow it, so it is enough to know for each
- *	  locker the oldest: its replacer, the transaction that replaced that
- *	  version.  The lock is on the version meant by somebody if the replacer is
- *	  the same, or if he sees it: then it made that version, or an older one.
+ *	  locker the oldest.  It is told by its replacer, the transaction that
+ *	  replaced that version.  A lock is on the version that a backend means if the
+ *	  replacers of the two are the same.  It is, too, if the backend sees the
+ *	  lock's replacer, which then made the version meant or an older one.
  *	  Replacers stand in the UNDO_LOCK record, as far as there is room; without
  *	  one a locker counts as having locked the newest version only.  All that
- *	  depends on it is when somebody fails.
+ *	  depends on it is when a backend fails.
  *
  * Ended locks and changes
  *	  A multixact keeps members that have ended until a new locker comes.  While
@@ -54,7 +56,7 @@ inplace_trace_parse(const UndoRecord *rec, LockTrace *trace)
 		   trace->nold * sizeof(OldLocker));
 }
 
-/* who replaced the oldest version that this locker has locked, if known */
+/* the xid that replaced the oldest version this locker has locked, if known */
 TransactionId
 inplace_trace_replacer(const RowLockers *lockers, TransactionId xid)
 {
@@ -96,8 +98,8 @@ free_members(MultiXactMember *members, int n, const MultiXactMember *single)
 }
 
 /*
- * Those who are alive, with the replacers of the versions that they have locked
- * but for one.
+ * The lockers that are alive, all but one, with the replacers of the versions that
+ * they have locked.
  */
 static void
 copy_alive(const RowLockers *lockers, TransactionId but, LockTrace *trace)
@@ -153,8 +155,8 @@ inplace_trace_keep(const RowCheck *rc, LockTrace *trace)
 }
 
 /*
- * A change is taken back, whose header is "undone": those who have locked the
- * version before have locked the newest again.
+ * A change is taken back; "undone" is its header.  Transactions that have locked
+ * the version before it have locked the newest again.
  */
 void
 inplace_trace_restore(const RowCheck *rc,
@@ -169,7 +171,7 @@ inplace_trace_restore(const RowCheck *rc,
 
 /*
  * The version meant has been replaced and cannot be had.  Are there any
- * lockers of it left, so that somebody who wants it has to queue, or to wait?
+ * lockers of it left, so that a backend which wants it has to queue, or to wait?
  * Fills rc's old_version, queue_tag and queue_xid, wait_xid and own_lock.  tup is the newest
  * version, whose lockers are known.
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * lock_trace.h
- *	  What a row's lock says besides who holds it.  See lock_trace.c.
+ *	  What a row's lock says besides its holders.  See lock_trace.c.
  *
  *-------------------------------------------------------------------------
  */

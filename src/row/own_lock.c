@@ -9,9 +9,9 @@
  * exclusively locked and others waiting for it.
  *
  * The record's place names it as long as its transaction runs, for it is not
- * discarded before, unless that place is given to another one, after a
- * subtransaction has been rolled back.  So whoever builds an UNDO_LOCK record
- * forgets what is here first; others do not write to our undo.
+ * discarded before.  The exception is a place that is given to another record,
+ * after a subtransaction has been rolled back.  So what is here is forgotten before
+ * another UNDO_LOCK record is built; no other backend writes to our undo.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +24,7 @@
 
 static struct
 {
-	LocalTransactionId lxid;	/* of whose lock it is, or invalid */
+	LocalTransactionId lxid;	/* of the lock's transaction, or invalid */
 	RelFileLocator locator;
 	BlockNumber blk;
 	OffsetNumber off;

@@ -21,8 +21,9 @@
  * further down the chain that they stand in.  Nor need the rest of a chain from
  * where it comes to what was written before the extent was begun: extents have
  * the time, by a clock of their own, when they were begun and when their last
- * owner let go of them.  (An extent that is owned again says so before its owner writes
- * to it, and the chain that leads there is seen with its page locked after that.)
+ * owner let go of them.  An extent that is owned again says so before its owner
+ * writes to it, and a chain that leads there is seen, with its page locked, after
+ * that.
  *
  * For 2 newest_xid alone does not do: an older xid in the extent may be of a
  * transaction that has ended later.  All have ended, for nobody's is an extent
@@ -32,11 +33,10 @@
  *
  * A round takes all extents for which 1 and 2 hold together: the chain of a row
  * is walked once, however many of them have records of it, and each that it
- * leads into is kept.  (A chain that does not lead into an extent never does so again,
- * and who is FULL stays so, so it does not matter when in the round it is walked.)
- * Where large statements update the same rows again and again, undo comes faster
- * than one walk for each record gives back: 10,000 rows updated 300 times under a
- * snapshot took 84 MB so.
+ * leads into is kept.  It does not matter when in the round a chain is walked: one
+ * that does not lead into an extent never does so again, and an extent that is
+ * FULL stays so.  One walk for each record would not do: where large statements
+ * update the same rows again and again, undo comes faster than that gives back.
  *
  * Of an extent that has to be kept one row is remembered that leads there, and
  * looked at first the next time.  A round ends after RELEASE_MAX_READS records if
@@ -70,7 +70,7 @@
 #define RELEASE_MAX_ROWS	200000
 /* a longer chain counts as leading to all that is older than where it was left */
 #define RELEASE_MAX_STEPS	400
-/* rows after which the table is closed, for who may be waiting for it */
+/* rows after which the table is closed, as others may be waiting for its lock */
 #define RELEASE_CLOSE_ROWS	256
 /* extents that a row is remembered of */
 #define MAX_WITNESSES		1024

@@ -5,8 +5,8 @@
  *
  * An aborted change stays on its page until somebody needs the row changed,
  * prunes the page, or the undo worker comes by.  Readers do without: they
- * follow the undo.  Nothing here depends on who does it or when, or on whether
- * the transaction rolled back, was killed, or died with the server.
+ * follow the undo.  Nothing here depends on which backend does it or when, or on
+ * whether the transaction rolled back, was killed, or died with the server.
  *
  * The room is there: an item's length is never cut below what the versions
  * of a transaction in progress may need (tuple.h).
@@ -58,10 +58,11 @@ kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
 /*
  * Can this process write undo?  In parallel mode nobody gets an xid any more:
  * not VACUUM with parallel workers, nor these, nor a subtransaction.  The undo
- * worker will come by.  (It cannot while an index is built, but then there is
- * an xid, which the workers have too; what is to be said of their extents is in space.c.)
- * Who must restore the row has reserved undo.  Others do without if there is none,
- * and leave what who has the page locked may need.
+ * worker will come by.  It cannot while an index is built, but then there is
+ * an xid, which the parallel workers have too; for their extents see space.c.
+ * A caller that must restore the row has reserved undo.  Others leave the row as it
+ * is if there is no room, and leave UNDO_SPARE_RECORDS for the backend that has
+ * the page locked.
  */
 static bool
 may_write_undo(Relation rel, bool must)

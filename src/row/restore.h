@@ -18,9 +18,9 @@
  * its newest version is not aborted; an aborted insert becomes LP_DEAD.
  * With an aborted bare delete (page/tuple.h) those of other rows of the page
  * are taken back, too.  Returns true if it changed anything.  A row with a lock that
- * stays may take undo: who must restore it asks InplaceRestoreNeedsUndo, and if so
- * unlocks the page, calls UndoReserveRestore and looks again.  Otherwise such a row
- * is left alone if there is no undo reserved.
+ * stays may take undo.  A caller that must restore it asks InplaceRestoreNeedsUndo,
+ * and if so unlocks the page, calls UndoReserveRestore and looks again.  Without
+ * "must" such a row is left alone if there is no undo reserved.
  *
  * InplaceRestoreTid: for the worker and for tests: locks the page itself and
  * restores the row if its newest version is an aborted change (by anybody).

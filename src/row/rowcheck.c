@@ -20,14 +20,15 @@
  *	  to the version's undo.
  *
  * Waiting
- *	  Nobody waits with a page locked.  Who has to wait takes the heavyweight
- *	  tuple lock first, so that waiters are served in turn: the one of the version
- *	  he is about to lock, the newest that is committed or, while somebody still
- *	  holds a lock on it, the one he means though it has been replaced.  On heap
- *	  each version is a tuple with a TID of its own; here a lock's block and offset
- *	  are made from the row's TID and the version (queue_place).  Who goes on to a
- *	  newer version gives up his place at the one before, unless he gets the lock
- *	  there without a wait (lock.c).
+ *	  Nobody waits with a page locked.  A backend that has to wait takes the
+ *	  heavyweight tuple lock first, so that waiters are served in turn.  It takes
+ *	  that of the version which it is about to lock.  This is the newest committed
+ *	  version; or the version meant, though it has been replaced, while somebody
+ *	  still holds a lock on that.  On heap each version is a tuple with a TID of
+ *	  its own; here a lock's block and offset are made from the row's TID and the
+ *	  version (queue_place).  A backend that goes on to a newer version gives up
+ *	  its place at the one before, unless it gets the lock of the newer one
+ *	  without a wait (lock.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -289,10 +290,10 @@ inplace_cut_older(Relation rel, InplaceTupleHeader base, XidStatus status,
 }
 
 /*
- * Nobody holds a lock that conflicts with this share lock, but somebody did
- * whom heap would still have in its multixact ("strongest" is the strongest of
- * all members): then it queues, behind those who wait for others of the row's
- * lockers.
+ * Nobody holds a lock that conflicts with this share lock.  But a transaction
+ * that did may still be in what would be heap's multixact; "strongest" is the
+ * strongest mode of all its members.  Then the backend queues, behind those that
+ * wait for others of the row's lockers.
  */
 static inline bool
 queues_nevertheless(const RowCheck *rc, LockTupleMode mode,
@@ -394,8 +395,8 @@ target_status(Relation rel, const RowTarget *target, InplaceTupleHeader hdr)
 /*
  * FOR KEY SHARE does not mind changes of the row that leave its keys alone, in
  * progress or committed since: it locks the version that is meant.  Is that
- * below such changes, at this TID?  (Of a row that was moved the caller looks
- * at where it went.)  Then *replacer is who made the first of them.
+ * below such changes, at this TID?  Then *replacer is the transaction that made
+ * the first of them.  If the row was moved, the caller looks at where it went.
  */
 static bool
 target_below_nonkey_changes(Relation rel, InplaceTupleHeader tup,
@@ -450,11 +451,11 @@ inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 }
 
 /*
- * Whom to wait for: as on heap, who was the first to change the last committed
- * version so that it is in our way.  All later changes are of the same
- * transaction, but of subtransactions of it that may be over without having ended
- * (released, or of a block that was left).  Who waits for such a one waits for
- * the whole transaction, though a savepoint may be rolled back that takes all
+ * The xid to wait for.  As on heap it is that of the first change of the last
+ * committed version that is in our way.  All later changes are of the same
+ * transaction, but may be of subtransactions that are over without having ended:
+ * released, or of a block that was left.  To wait for one of these would be to
+ * wait for the whole transaction, though the rollback of a savepoint may take all
  * changes with it.
  */
 TransactionId
@@ -475,10 +476,10 @@ inplace_first_in_the_way(Relation rel, const ItemPointerData *tid,
 }
 
 /*
- * Somebody's change is in progress.  Has the version meant been replaced by a
- * committed one before that already?  Then there is nothing to wait for.  (FOR
- * KEY SHARE does not count replacements that leave the keys alone.)  The version
- * which is being changed is the one to queue for.
+ * Another transaction's change is in progress.  Has the version meant been
+ * replaced by a committed one before that already?  Then there is nothing to wait
+ * for.  FOR KEY SHARE does not count replacements that leave the keys alone.  The
+ * version which is being changed is the one to queue for.
  */
 static bool
 replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
@@ -521,8 +522,8 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 
 /*
  * The row was deleted.  Had the version meant been replaced by another before?
- * Then heap's callers are told of that.  (FOR KEY SHARE goes on to the delete
- * if the keys are the same.)
+ * Then heap's callers are told of that.  FOR KEY SHARE goes on to the delete if
+ * the keys are the same.
  */
 static bool
 updated_before_delete(Relation rel, InplaceTupleHeader tup,
@@ -673,9 +674,9 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 			}
 
 			/*
-			 * Wait for lockers in the way, too, before looking again: heap
-			 * has all of them in one multixact, and who comes first in the
-			 * queue stays there for all of them.
+			 * Wait for lockers in the way, too, before looking again.  Heap
+			 * has all of them in one multixact, and the first in the queue
+			 * stays first for all of them.
 			 */
 			if (lockers_conflict(rc, mode))
 				rc->wait_locker = rc->wait_xid;
@@ -755,11 +756,12 @@ wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
 /*
  * What the lock on a version names.  A row's first version at its TID has the
  * TID; others have their tags on top of the offset.  Tags come again after 125
- * updates, which can be few while somebody waits (for a FOR KEY SHARE, with
- * others going on to update the row), and who waits for another version must not
- * stand behind him: so the upper half of the block number tells the transactions
- * apart that made the versions.  Should two be the same all the same, of one row
- * or of two, somebody waits longer than he would have to.
+ * updates.  That many can happen while a backend waits to change the keys, as
+ * others with FOR KEY SHARE let the row be updated; and backends that wait for
+ * different versions must not stand in one queue.  So the upper half of the block
+ * number tells the transactions apart that made the versions.  If two versions,
+ * of one row or of two, have the same place nevertheless, a backend waits longer
+ * than it would have to.
  */
 static void
 queue_place(ItemPointer place, ItemPointer tid, const RowCheck *rc)
@@ -772,9 +774,9 @@ queue_place(ItemPointer place, ItemPointer tid, const RowCheck *rc)
 }
 
 /*
- * Take a place in a queue.  Who has one in that of an older version already
- * keeps it until he has the new one, if he gets that at once: those behind him,
- * who go the same way, come after him.
+ * Take a place in a queue.  A backend that has a place in that of an older
+ * version already keeps it until it has the new one, if it gets that at once.
+ * So those behind it, which go the same way, come after it.
  */
 static bool
 join_queue(Relation rel, ItemPointer place, LockTupleMode mode,
@@ -811,9 +813,9 @@ inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
 	ItemPointer tid = &target->tid;
 
 	/*
-	 * Who already holds a lock on the row, or has changed it, does not queue
-	 * behind those who wait for it: that would be a deadlock.  (In heap a
-	 * changed row has another TID, where nobody queues.)
+	 * A backend that already holds a lock on the row, or has changed it, does
+	 * not queue behind those that wait for it: that would be a deadlock.  In
+	 * heap a changed row has another TID, where nobody queues.
 	 */
 	if (queue != NULL && !rc->own_lock && rc->status != XID_CURRENT)
 	{

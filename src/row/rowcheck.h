@@ -53,7 +53,8 @@ extern bool inplace_get_lockers(Relation rel, InplaceTupleHeader tup,
 extern bool inplace_lockers_alive(const RowLockers *lockers);
 
 /*
- * The heavyweight lock that who waits for a row holds on a version of it.
+ * The heavyweight lock on a version of a row, held by a backend that waits for
+ * the row.
  */
 typedef struct RowQueue
 {
@@ -82,7 +83,7 @@ typedef struct RowCheck
 	LockTupleMode own_mode;		/* the strongest of ours */
 	bool		must_queue;		/* ... though nothing is in the way */
 	VersionTag	queue_tag;		/* of the version whose queue to stand in */
-	TransactionId queue_xid;	/* ... who made it */
+	TransactionId queue_xid;	/* ... the transaction that made it */
 	bool		old_version;	/* ... which has been replaced, as is the one
 								 * that wait_xid, if valid, has locked */
 } RowCheck;
@@ -118,9 +119,9 @@ extern bool inplace_row_wait(Relation rel, RowTarget *target,
 extern void inplace_row_wait_done(Relation rel, RowQueue *queue);
 
 /*
- * The row has a change by somebody else, in progress: which of his (sub)transactions
- * has to be waited for by who wants it in this mode, with which the last change
- * conflicts.
+ * Another transaction's change of the row is in progress, and the last such change
+ * conflicts with this mode.  Returns the xid, of the transaction or of one of its
+ * subtransactions, that a backend which wants the row in this mode has to wait for.
  */
 extern TransactionId inplace_first_in_the_way(Relation rel,
 											  const ItemPointerData *tid,
@@ -128,8 +129,8 @@ extern TransactionId inplace_first_in_the_way(Relation rel,
 											  LockTupleMode mode);
 
 /*
- * From the newest version's header to that of the version meant; returns who
- * replaced it, or invalid if it is not found.
+ * From the newest version's header to that of the version meant.  Returns the xid
+ * that replaced it, or InvalidTransactionId if it is not found.
  */
 extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 										 const RowTarget *target);
@@ -201,8 +202,8 @@ extern bool inplace_lock_lacks_undo(Relation rel, const RowCheck *rc);
 
 /*
  * Record the lockers on the row's header, with WAL; the page is exclusively
- * locked, its visibility map page pinned if it is all-visible.  xid is who
- * came, for rc->replacer.
+ * locked, its visibility map page pinned if it is all-visible.  xid is the
+ * locker that is new, which rc->replacer belongs to.
  */
 extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 								 OffsetNumber off, const RowCheck *rc,

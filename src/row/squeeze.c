@@ -6,20 +6,20 @@
  *
  * Under a snapshot that is held for long the undo of rows that are updated over
  * and over again would grow with each update.  But what is needed is the version
- * that the old snapshot sees, and the last few.  So who updates such a row
- * now and then gives it a new chain, which leads from the version that he
- * replaces to those that are needed and, but for a tail, to no others:
+ * that the old snapshot sees, and the last few.  So now and then an update gives
+ * such a row a new chain, which leads from the version that the update replaces
+ * to those that are needed and, but for a tail, to no others:
  *
  *	  new change -> P -> (a few) -> F -> B			the new chain
  *					 \-> ... -> F -> ... -> ... -> B -> ...
  *
- * P is the version he replaces, F the newest that all snapshots see but those
+ * P is the version that is replaced, F the newest that all snapshots see but those
  * that have been published (holders.c), B what one of the latter sees.  The new
  * chain is of ordinary records, each with the whole difference to the next version
- * that was kept, and (UR_SQUEEZED) with the xid that had replaced that version,
- * for its xmax.  No record is changed, and nothing of what readers do: those who
- * do not see P find its new chain, by way of the new change or, if that is
- * rolled back, of the row on its page.
+ * that was kept.  With UR_SQUEEZED a record also has the xid that had replaced
+ * that version, for its xmax.  No record is changed, and nothing of what readers
+ * do.  A reader that does not see P finds its new chain, by way of the new change
+ * or, if that is rolled back, of the row on its page.
  *
  * Which versions are kept, "all_see", "seen", "others_see" and "held" as in holders.h
  *	  1. P, and all down to the first whose xid precedes all_see, or is in
@@ -35,8 +35,8 @@
  *	  5. Of the others none, but for a tail ("Bounds" below).
  *
  * Proof that every snapshot finds the version it sees
- *	  All versions below P are committed, for who finds an aborted change
- *	  restores the row first, and P is committed too.  The version that a
+ *	  All versions below P are committed, for an update that finds an aborted
+ *	  change restores the row first, and P is committed too.  The version that a
  *	  snapshot S sees is the newest whose xid it sees.
  *	  - If S is not a held one, its xmin is not older than all_see, and it
  *		 sees what is in "others_see": it sees F, so what it looks for is F or newer,
@@ -51,43 +51,45 @@
  *	  Walking from P through what was kept, S passes by versions it does not
  *	  see, and the first that it sees is the newest.
  *
- *	  Who else walks
+ *	  Others that walk
  *	  - The owner of a change in progress, for a rollback or for the version
- *		its trigger saw: that is above P, or P itself, now and later.  Who has
- *		locked a version with a tag in mind (EvalPlanQual) has an xid and is not
- *		idle, so it is not a held snapshot, and its statement's snapshot has an
- *		xmin that is not newer than whoever replaced that version since, nor does
- *		it see him: so the version is kept.  (From REPEATABLE READ on who has
- *		locked a version sees it.)
+ *		its trigger saw: that is above P, or P itself, now and later.
+ *	  - A backend that has locked a version with a tag in mind (EvalPlanQual).
+ *		It has an xid and is not idle, so its snapshot is not a held one.  Its
+ *		statement's snapshot has an xmin that is not newer than the xid which
+ *		replaced that version since, and does not see that xid: so the version is
+ *		kept.  From REPEATABLE READ on, a transaction that has locked a version
+ *		sees it.
  *	  - Serializable transactions, to be found in conflict with writers they
  *		do not see ("Serializable transactions" below).
- *	  - Those who look for keys that an index entry may still be needed for:
- *		for what was dropped it is not.  All transactions that made what was
- *		dropped had ended in the view of every snapshot.
- *	  - Standbys: who does not see F there gets a recovery conflict, by a
+ *	  - A search for keys that an index entry may still be needed for.  For what
+ *		was dropped it is not needed: all transactions that made what was dropped
+ *		had ended in the view of every snapshot.
+ *	  - Standbys: a query that does not see F there gets a recovery conflict, by a
  *		discard record that comes before the new chain.  F's xid says no more than
  *		that if transactions with older ones are still open.
  *
  * Serializable transactions
- *	  A reader is in a rw-conflict with whoever replaced the version that it
- *	  sees, or made the row if it sees none.  In a cycle of dependencies (Adya, "Weak
- *	  Consistency", 1999) he leads, by ww-dependencies, to those who came after
- *	  him; so it is enough to find these conflicts, and the others that the
- *	  reader passes by are found as well, but need not be.  (On heap an index
- *	  scan finds these alone along a HOT chain.)  The chain has who replaced a
- *	  version with the version, whatever has been dropped in between; if none
- *	  is seen the oldest is there, and it has who made the row.
- *	  The reader has to come to the row for that.  A change of keys and
- *	  back leaves entries by which it would, and which are not needed any more when
- *	  the version that they are of is dropped: so no version is if there may be such
- *	  entries.  The mark stays while the snapshot is there (vacuum/stale.c).  Nor
- *	  is any of a table with a summarizing index, whose columns are updated in
- *	  place without a mark; one that is made later is not for the snapshot
- *	  (index/young_index.c), and a rewrite of the table takes over who has replaced a
- *	  version.
- *	  All this is between transactions that are SERIALIZABLE.  Who replaced the
- *	  version may be none, and one that came after him be missed for that; on heap
- *	  it depends on how the row is read.
+ *	  A reader is in a rw-conflict with the transaction that replaced the version
+ *	  it sees, or that made the row if it sees none.  In a cycle of dependencies
+ *	  (Adya, "Weak Consistency", 1999) ww-dependencies lead from that transaction to
+ *	  those that came after it.  So it is enough to find this conflict.  Conflicts
+ *	  with others that the reader passes by are found as well, but need not be; on
+ *	  heap an index scan along a HOT chain finds the first alone.  The chain has
+ *	  each version's replacer with the version, whatever has been dropped in
+ *	  between.  If no version is seen, the oldest one is still there, and it has
+ *	  the xid that made the row.
+ *	  The reader has to come to the row for that.  A change of keys and back leaves
+ *	  entries by which it would come, and which are not needed any more when the
+ *	  version that they are of is dropped.  So no version is dropped if there may be
+ *	  such entries.  The mark stays while the snapshot is there (vacuum/stale.c).
+ *	  Nor is any version dropped of a table with a summarizing index, whose columns
+ *	  are updated in place without a mark.  Such an index that is made later is not
+ *	  for the snapshot (index/young_index.c).  A rewrite of the table takes over the
+ *	  replacers of versions.
+ *	  All this is between transactions that are SERIALIZABLE.  The replacer may not
+ *	  be one, and a SERIALIZABLE transaction that came after it be missed for that;
+ *	  on heap it depends on how the row is read.
  *
  * Giving extents back in the middle
  *	  The old chain's records are not marked.  The undo worker goes through
@@ -106,10 +108,11 @@
  *	  that is needed.  A chain is squeezed if that drops SQUEEZE_MIN_DROP
  *	  versions, so each update pays for a small part of it.  If too many have to
  *	  be kept, because all_see is far behind, links are put as usual, and a later
- *	  update tries again.  If that is so only below some that can be dropped (a
- *	  session with a cursor goes on to other statements: all between its two
- *	  snapshots may be needed), the new chain ends where those begin, and goes on
- *	  into the old one there: those are kept once, and nothing is added to them.
+ *	  update tries again.  The versions to be kept may be too many only below some
+ *	  that can be dropped: a session with a cursor goes on to other statements, and
+ *	  all between its two snapshots may be needed.  Then the new chain ends where
+ *	  those to be kept begin, and goes on into the old one there.  They are kept
+ *	  once, and nothing is added to them.
  *
  * Lock order: the row's page is locked exclusively; undo pages, and
  * ProcArrayLock (holders.c), are locked one at a time.
@@ -160,7 +163,7 @@ typedef struct SqueezeWalk
 	bool		first_old;		/* all before F had ended */
 	bool		done[UNDO_MAX_HOLDERS]; /* sees something newer */
 
-	/* the version that we are at, and who replaced it */
+	/* the version that we are at, and the xid that replaced it */
 	InplaceTupleHeaderData hdr;
 	InplaceTupleHeader image;	/* its header does not count */
 	Size		len;
@@ -250,8 +253,8 @@ leads_to_conflicts(const SqueezeWalk *w)
 }
 
 /*
- * Does anybody who sees neither P nor F possibly need this version?  To be
- * called once for each, from the newest on.
+ * May a snapshot that sees neither P nor F need this version?  To be called once
+ * for each version, from the newest on.
  */
 static bool
 may_be_needed(SqueezeWalk *w)
@@ -300,8 +303,8 @@ may_be_needed(SqueezeWalk *w)
 
 /*
  * May the versions that the link passes over be dropped, from below F on?  A
- * snapshot that does not see who replaced the version that the link leads to
- * sees none of them (link.c).  (The oldest version is never among them.)
+ * snapshot that does not see the xid which replaced the version that the link
+ * leads to sees none of them (link.c).  The oldest version is never among them.
  */
 static bool
 link_passes_nothing(const SqueezeWalk *w, const UndoLink *link)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * visibility.c
- *	  Which version of a row somebody sees.
+ *	  Which version of a row a snapshot sees.
  *
  * The page has the newest version; older ones are made from it by applying
  * undo records backward.  A reader goes back only past a version that its
@@ -9,15 +9,15 @@
  * while the snapshot lives (undo/worker.c), nor is that of an aborted change
  * before it has been restored on the page.
  *
- * The second half of that rule holds only for who looks at the page itself
- * under its lock: a copy of the page can show an aborted change that has been
- * restored, and its undo given back, since the copy was made.  Where the
+ * The second half of that rule holds only for a reader that looks at the page
+ * itself, under its lock.  A copy of the page can show an aborted change that has
+ * been restored, and its undo given back, since the copy was made.  Where the
  * aborted transaction is older than every transaction the snapshot waits for,
  * fetch_mvcc therefore goes to the page again.
  *
- * So it does for any version that is not visible.  The undo worker may give
- * back undo that a transaction does not see once the page does not lead there
- * any more (row/squeeze.c): so it must not be led there by a copy.
+ * It does so for any version that is not visible.  The undo worker may give back
+ * undo of versions that a transaction does not see, once the page does not lead
+ * there any more (row/squeeze.c).  So a copy must not lead the reader there.
  *
  *-------------------------------------------------------------------------
  */
@@ -299,7 +299,7 @@ typedef struct VersionWalk
 	InplaceTupleHeaderData hdr; /* of the version we are at */
 	RowVersion *version;		/* its bytes */
 	int			area;			/* next space[] to write to */
-	TransactionId newer_xid;	/* who replaced this version */
+	TransactionId newer_xid;	/* the xid that replaced this version */
 	CommandId	newer_cid;
 	UndoWalkGuard guard;
 	UndoRecord	rec;
@@ -564,7 +564,7 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 		if (!walk_back(&w, false, snapshot))
 			return false;
 
-		/* who replaced it is another where versions have been passed over */
+		/* it has another replacer where versions have been passed over */
 		if (serializable && w.newer_xid != xid &&
 			TransactionIdIsValid(w.newer_xid))
 			conflict_out(rel, w.newer_xid, snapshot);
@@ -597,10 +597,10 @@ fetch_self(VersionWalk *w, Buffer buffer)
 }
 
 /*
- * Is the speculative insertion under way?  That it has succeeded is not logged
- * (insert.c), so a row may come out of a crash as speculative whose transaction is
- * prepared: then it is that which has to be waited for.  The inserter holds the lock
- * until the row, whose page is locked, is not speculative any more.
+ * Is the speculative insertion under way?  Its success is not logged (insert.c), so
+ * after a crash a row may be speculative whose transaction is a prepared one.  Then
+ * that transaction has to be waited for.  The inserter holds the lock until the row,
+ * whose page is locked, is not speculative any more.
  */
 static bool
 speculation_goes_on(TransactionId xid, uint32 token)
@@ -614,10 +614,10 @@ speculation_goes_on(TransactionId xid, uint32 token)
 }
 
 /*
- * Dirty: an uncommitted change of somebody else is shown, and the caller told
- * whom to wait for.  Where it is an in-place update or a delete, the row that is
- * returned is the last committed version (nobody can tell yet which of the two
- * it will be).
+ * Dirty: an uncommitted change of another transaction is shown, and the caller is
+ * told which transaction to wait for.  Where it is an in-place update or a delete,
+ * the row that is returned is the last committed version: nobody can tell yet which
+ * of the two it will be.
  */
 static bool
 fetch_dirty(VersionWalk *w, Snapshot snapshot)

@@ -49,9 +49,9 @@ extern RowVersion *RowVersionAlloc(void);	/* palloc'd, big: reuse it */
  *
  * need_info: also fill xmin.. of version->info exactly (cmin, cmax may need
  * undo reads); without it only what was looked at anyway.
- * With serializable snapshots conflicts out are checked by this function, with
- * those who made the versions that it meets and does not see, and with who
- * replaced the one that is seen.
+ * With serializable snapshots this function checks for conflicts out.  It does so
+ * with the transactions that made the versions which it meets and does not see, and
+ * with the one that replaced the version that is seen.
  */
 extern bool inplace_fetch_version(Relation rel, Buffer buffer,
 								  bool buffer_locked, Page page,

@@ -30,8 +30,8 @@ inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,
 }
 
 /*
- * The version before, but neither from one whose xid precedes horizon, nor to one that
- * somebody replaced whose xid precedes needed_from.
+ * Go to the version before; false if the present one's xid precedes "horizon", or if
+ * the xid that replaced the version before precedes "needed_from".
  */
 static bool
 walk_back(ChainWalk *walk, TransactionId horizon, TransactionId needed_from)
