@@ -7,10 +7,10 @@
  * See space.c for the states of an extent, the invariants and the lock order.
  *
  * Reserving
- *	  UndoPrepare is called with a data page locked.  An extent is taken, the file
- *	  extended, an xid assigned, a limit reported and the current page read
- *	  before that, with nothing locked (no_lock.h), by UndoReserve.  Who has a page
- *	  locked, and knows how much undo the change takes, asks UndoHasRoom; if there
+ *	  UndoPrepare is called with a data page locked.  Before that, with nothing
+ *	  locked (no_lock.h), UndoReserve takes an extent, extends the file, assigns an
+ *	  xid, reports a limit and reads the current page.  A caller that has a page
+ *	  locked, and knows how much undo the change takes, asks UndoHasRoom.  If there
  *	  is no room it unlocks the page, reserves, locks it again and looks whether
  *	  anything has changed.  What is reserved stays so until it is written to,
  *	  for the extent is the transaction's own.
@@ -79,9 +79,9 @@ static int	nflagged = 0;		/* owned[0 .. nflagged) have NEEDS_SCAN */
 static int	written_level = 0;
 
 /*
- * The change that this transaction has put into undo last.  Who updates a row
- * and looks at it again wants the command of its change, and need not read
- * the record for it.  Until the transaction has ended its extents are its own,
+ * The change that this transaction has put into undo last.  When it updates a row
+ * and looks at it again, it wants the command of its change, and need not read
+ * the record for that.  Until the transaction has ended its extents are its own,
  * so no other record comes to that place.
  */
 typedef struct LastChange
@@ -448,9 +448,9 @@ UndoExtendFile(UndoWriter *w, Relation undorel)
 }
 
 /*
- * Pin the page, or with init begin it anew (then it is locked as well).  The
- * pin is kept for the next records, so it belongs to the transaction, not to
- * the command or subtransaction.
+ * Pin the page.  With "init" also zero and lock it, to begin a new page.  The pin
+ * is kept for the next records, so it belongs to the transaction, not to the
+ * command or subtransaction.
  */
 static Buffer
 UndoPinPage(UndoWriter *w, Relation undorel, BlockNumber block, bool init)
@@ -466,7 +466,7 @@ UndoPinPage(UndoWriter *w, Relation undorel, BlockNumber block, bool init)
 			 !ReadRecentBuffer(RelLocator(undorel), MAIN_FORKNUM, block,
 							   w->recent_buffer))
 	{
-		/* what a read that fails has begun is for who catches the error to end */
+		/* what a failed read has begun belongs to the caller's resource owner */
 		CurrentResourceOwner = save;
 		w->unreadable = true;
 		w->recent_buffer = ReadBuffer(undorel, block);
@@ -697,7 +697,7 @@ UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 	w = &writers[kind];
 	undorel = UndoRelGet(kind, false);
 
-	/* what follows has been done by who has reserved */
+	/* after UndoReserve there is nothing left to do here */
 	if (!UndoIsCurrent(w, undorel))
 		(void) UndoTakeExtent(kind, limited, false);
 	for (;;)

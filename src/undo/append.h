@@ -14,11 +14,12 @@
 
 /*
  * Reserving, with nothing locked, what is to be written with a data page locked.
- * So many records, each of which may need a page of its own, unless what is left
- * of the current page is enough for len bytes, which is what all of them take.
- * UndoHasRoom is for who has locked the page: is that reserved?  UndoBegin is for
- * who will most likely write undo: it reserves a little, if that can be had.
- * UndoReserveRestore is for InplaceRestoreRow.  See append.c.
+ * It is so many records, of len bytes in all.  Each may need a page of its own,
+ * unless what is left of the current page is enough for len bytes.
+ * UndoHasRoom is for a caller that has locked the page: is that reserved?
+ * UndoBegin is for a caller that will most likely write undo: it reserves a
+ * little, if that can be had.  UndoReserveRestore is for InplaceRestoreRow.  See
+ * append.c.
  */
 extern bool UndoHasRoom(Relation rel, int records, Size len);
 extern void UndoReserve(Relation rel, int records, Size len);
@@ -31,7 +32,7 @@ extern void UndoBegin(Relation rel);
  */
 #define UNDO_RESTORE_RECORDS	4
 
-/* pages that others leave for whom they work for */
+/* records that optional work leaves room for, as its caller may need them */
 #define UNDO_SPARE_RECORDS		3
 
 /*

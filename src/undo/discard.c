@@ -92,7 +92,7 @@ typedef struct DiscardState
 } DiscardState;
 
 /*
- * Extents whose scan ended with an error.  The more there are the later they are
+ * Extents whose scan ended with an error.  The more there are, the later they are
  * tried again, for each try is a message in the log.
  */
 #define BROKEN_PER_RETRY	16
@@ -385,7 +385,7 @@ TickEnd(DiscardState *ds)
 	ds->restored = 0;
 }
 
-/* let go of all locks for those who may be waiting for them */
+/* let go of all locks, as others may be waiting for them */
 static bool
 TickRenew(DiscardState *ds)
 {
@@ -507,9 +507,9 @@ ExtentScan(DiscardState *ds, uint32 n)
 	ds->past_horizon = ExtentPastHorizon(ds, ext);
 
 	/*
-	 * Before "fill" is read: who takes the extent from here on, and aborts,
-	 * sets DIRTY again.  Who has taken it already may have done so, and does
-	 * it once only (UndoFlagOwned): then it is not for us to clear.
+	 * Before "fill" is read.  A transaction that takes the extent from here on,
+	 * and aborts, sets DIRTY again.  One that has taken it already may have done
+	 * so, and does it once only (UndoFlagOwned): then we must not clear it.
 	 */
 	state = pg_atomic_read_u32(&ext->state);
 	do
@@ -698,7 +698,7 @@ ExtentStartRelease(DiscardState *ds, uint32 n, UndoExtent *ext)
 /* ---------------- making extents free ---------------- */
 
 /*
- * Take the extent away from those who could append to it, if it may be given
+ * Take the extent away from backends that could append to it, if it may be given
  * back.
  */
 static bool

@@ -19,8 +19,8 @@
  *	  3. A function in C may do so (currtid2 does).  So a walk back with a
  *		 snapshot that is not the published one withdraws that, and is refused
  *		 if something that it might need can have been dropped.
- *	  4. Parallel workers publish nothing.  Nor does who imports a snapshot,
- *		 before its own first query.
+ *	  4. Parallel workers publish nothing.  Nor does a transaction that imports a
+ *		 snapshot, before its own first query.
  *
  * READ COMMITTED
  *	  Each query gets a new snapshot, and keeps it for as long as its portal

@@ -3,11 +3,11 @@
  * holders.c
  *	  Which snapshots may still need an older version of a row.
  *
- * Of another backend one knows the xmin, which says that its snapshots see all
- * that committed before; what they do not see cannot be told from it, and they
- * may be many.  So versions that are newer than a backend's xmin have to be
- * kept for it, however old its xmin is.  This file lets a transaction that has
- * one snapshot only say so, and which: a version that was made after that and
+ * A backend's xmin, which others know, says that its snapshots see all that
+ * committed before.  What they do not see cannot be told from it, and there may be
+ * many of them.  So versions that are newer than a backend's xmin have to be kept
+ * for it, however old its xmin is.  This file lets a transaction that has one
+ * snapshot only say so, and say which.  A version that was made after that one and
  * replaced before all other snapshots were taken is then needed by nobody.
  *
  * What is published

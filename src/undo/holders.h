@@ -63,7 +63,7 @@ typedef struct UndoHolderSlot
 
 	/* what its last transaction's end was (seen.c) */
 	pg_atomic_uint64 ended;		/* xactCompletionCount after it, or zero */
-	volatile int ended_pid;		/* whose that is */
+	volatile int ended_pid;		/* process that stored it */
 } UndoHolderSlot;
 
 /* a line of the cache each, as every query writes to its own */
@@ -89,7 +89,7 @@ extern bool inplace_squeeze_undo;
 extern Size UndoHoldersShmemSize(void);
 extern void UndoHoldersShmemInit(void);
 
-/* by those who drop versions and give extents back */
+/* called before versions are dropped or extents given back */
 extern bool UndoHoldersAny(void);
 extern void UndoHoldersRead(UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);

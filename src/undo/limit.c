@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * limit.c
- *	  inplace.undo_limit: an error, and who is to blame for it, instead of a
- *	  full disk.
+ *	  inplace.undo_limit: an error, which says what holds undo back, instead of
+ *	  a full disk.
  *
  * The limit is on the size of an undo file.  The lowest free extent is always
  * taken first, so when that lies past the limit there is none free below.
@@ -10,7 +10,8 @@
  * once the undo worker has given extents back the changes go on.
  *
  * Nothing is locked when this is reported (append.c).  The texts of others'
- * queries go to the log alone: who has made the change need not be allowed to see them.
+ * queries go to the log alone, as the user that gets the error may not be allowed
+ * to see them.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,8 +53,8 @@ UndoLimitAllows(uint32 n)
 }
 
 /*
- * Of those with the same horizon whose own xid it is comes first: the snapshots of
- * all others have it because he is running.
+ * Of holders with the same horizon the one whose own xid that is comes first: the
+ * snapshots of all others have this horizon because its transaction is running.
  */
 static bool
 HolderPrecedes(const UndoHolder *a, const UndoHolder *b)
@@ -116,7 +117,7 @@ FindHolders(UndoHolder *holders)
 		TransactionId xmin = proc->xmin;
 		TransactionId xid = proc->xid;
 
-		/* who has found out comes last, of those with the same horizon */
+		/* this backend comes last, of those with the same horizon */
 		if (proc == MyProc)
 			continue;
 		if ((proc->databaseId != MyDatabaseId &&

@@ -35,7 +35,7 @@ extern Size UndoBuild(char *dst, UndoRecordType type, TransactionId xid,
  * relative header).  A record that is not there, or is another row's, is
  * corruption: ereport(ERROR, ERRCODE_DATA_CORRUPTED) with relation, block and
  * offset; with missing_ok, false is returned instead.  missing_ok is for
- * those who may hold a pointer to undo that was given back (lock records):
+ * callers that may hold a pointer to undo that was given back (lock records):
  * it is safe against reuse and truncation going on at the same time.
  * A bare delete (tuple.h) has no record; it is made up.
  */

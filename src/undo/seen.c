@@ -4,18 +4,19 @@
  *	  What all snapshots see, told from when they were taken.
  *
  * While a transaction with an xid is open every snapshot that is taken has an
- * xmin that is not newer than that xid, so by their xmins (holders.c) nothing
- * that has committed since is known to be seen by all of them: also if the open
- * transaction is idle and has no snapshot itself, and so needs no older version
- * of any row.  This file says what they see in terms of when they were taken.
+ * xmin that is not newer than that xid.  So by their xmins (holders.c) nothing
+ * that has committed since is known to be seen by all of them.  That is so even if
+ * the open transaction is idle and has no snapshot itself, and so needs no older
+ * version of any row.  This file says what they see in terms of when they were
+ * taken.
  *
  * The server counts the transactions with an xid that have ended:
  * xactCompletionCount, which is raised with ProcArrayLock held exclusively,
  * together with the removal of the xid from the proc array.
  * - Each process stores, after the end of each of its transactions, what the
  *	 count is (UndoHolderSlot.ended): p.
- * - Who drops versions, and the undo worker, take a snapshot and keep it for all
- *	 (UndoSeenNote), with the count c that it belongs to: S.
+ * - A backend that drops versions, and the undo worker, take a snapshot and keep
+ *	 it for all (UndoSeenNote), with the count c that it belongs to: S.
  * - With ProcArrayLock held exclusively, at time t, UndoSeenReadProcess is
  *	 called for each process.  Let m be the least of the count as it was before
  *	 (UndoSeenReadBegin) and the p of those that have an xmin, and "limit" the
@@ -42,12 +43,13 @@
  *	  - A slot that is made later gives out no snapshot that does not see what
  *		had ended when it was made.
  *	  A p that is out of date only makes m smaller.  No snapshot outlives its
- *	  transaction, but in a process of one of those kinds that have no p:
- *	  parallel workers, walsenders (which build snapshots from WAL), background
- *	  workers (of which we cannot know what they do, but for our own), and who
- *	  imports a snapshot, from SET TRANSACTION SNAPSHOT to the end of that
- *	  transaction.  A process that has taken over a slot has no p until its pid
- *	  is in the slot.
+ *	  transaction, except in processes of the kinds that have no p:
+ *	  - parallel workers;
+ *	  - walsenders, which build snapshots from WAL;
+ *	  - background workers other than ours, as we cannot know what they do;
+ *	  - a backend that imports a snapshot, from SET TRANSACTION SNAPSHOT to the
+ *		end of that transaction.
+ *	  A process that has taken over a slot has no p until its pid is in the slot.
  *
  *	  S is that of a process which does not take its own transactions for
  *	  running, so their xids are added.  It is not noted if it does not know of all

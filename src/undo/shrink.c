@@ -4,9 +4,9 @@
  *	  How long the undo file is kept: cutting off its end once that is free.
  *	  Run by a database's undo worker, at the end of each tick.
  *
- * What is wanted is the length that the present rate of changes needs, and no
- * more, within a few seconds after what needed more has ended; but no file
- * that becomes shorter in one tick and longer in the next.  Between two ticks
+ * The file shall have the length that the present rate of changes needs, and no
+ * more, within a few seconds after what needed more has ended.  But it shall not
+ * become shorter in one tick and longer in the next.  Between two ticks
  * no extent becomes free, so the need is the number of extents in use after a
  * tick and those that are taken until the next.  The most of each over the
  * last few slots of time is the length to keep: then a need that comes and
@@ -14,12 +14,12 @@
  * forgotten after NSLOTS * SLOT_MS.
  *
  * The lowest free extent is always taken first (space.c), so the extents in
- * use come to lie within that length; except that whoever has a partial extent
- * appends to it for as long as nothing makes him take another, and such
- * extents were taken when the file was long.  So while it is too long
- * "retreat" says that extents from there up are to be left alone if there is a
- * lower one.  Those who move because of it take extents that do not count as
- * need: the ones they leave become free in return.
+ * use come to lie within that length.  The exception are partial extents that were
+ * taken when the file was long: a backend appends to one for as long as nothing
+ * makes it take another.  So while the file is too long "retreat" says that
+ * extents from there up are to be left alone if there is a lower one.  Extents
+ * that backends take because they have to move do not count as need: the ones
+ * they leave become free in return.
  *
  * Locks: see space.c, "The file".  Nothing here waits for a heavyweight lock.
  *
@@ -51,8 +51,8 @@ typedef struct Need
 typedef struct ShrinkMemory
 {
 	uint32		last_taken;
-	uint32		movers;			/* extents expected to be taken by those who
-								 * have to move */
+	uint32		movers;			/* extents expected to be taken by backends
+								 * that have to move */
 	Need		slots[NSLOTS];	/* the present one first */
 	int			nslots;
 	TimestampTz slot_start;
@@ -165,7 +165,7 @@ UndoShrink(UndoSpace *sp, Relation undorel)
 	if (!NoteNeed(mem, used, (uint32) pg_atomic_read_u64(&sp->clock), &most))
 		return;
 
-	/* who has to move does so at once, even if what is used may yet change */
+	/* backends that have to move do so at once, though the need may change */
 	keep = used + most.taken;
 	if (sp->nextents > keep + (most.taken > 0 ? SLACK(keep) : 0))
 	{

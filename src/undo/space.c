@@ -10,9 +10,9 @@
  *	  whose size is inplace.undo_extents.  What is in shared memory is lost
  *	  with the server; the first to use a space then makes the map from the
  *	  size of the file, in the most cautious way: everything is in use, by the
- *	  newest xid, and has to be scanned for aborted changes.  So forgetting
- *	  a space that no open transaction has an extent of is always allowed, and
- *	  costs only time.
+ *	  newest xid, and has to be scanned for aborted changes.  So a space that no
+ *	  open transaction has an extent of may always be forgotten, which costs only
+ *	  time.
  *
  * States of an extent (UndoExtent.state)
  *	  FREE -> OWNED			by a backend, with the space's lock exclusive
@@ -28,13 +28,14 @@
  *		 transaction's xid is out of the proc array before the callback runs;
  *		 if the extents were let go earlier the worker could give them back
  *		 before they are marked as having aborted changes in them.
- *		 (Parallel workers, who may have to keep a lock while they restore a row,
+ *		 Parallel workers may have to keep a lock while they restore a row.  They
  *		 write under their leader's xid, and let go of their extents when they
- *		 end.  What they write needs no rollback, but the version below the lock
- *		 does if it is the leader's, who may yet abort: so 2. is for them, too.)
- *	  2. Whoever aborts (a transaction or a subtransaction) sets NEEDS_SCAN and
- *		 DIRTY on all extents of the transaction; so does who prepares one, and
- *		 a parallel worker when it ends.
+ *		 end.  What they write needs no rollback.  But the version below the lock
+ *		 does if it is the leader's, as the leader may yet abort: so 2. is for
+ *		 them, too.
+ *	  2. The abort of a transaction or of a subtransaction sets NEEDS_SCAN and
+ *		 DIRTY on all extents of the transaction; so does PREPARE TRANSACTION, and
+ *		 the end of a parallel worker.
  *		 That is all that undo does at an abort: no lock, no buffer, no
  *		 memory is asked for, so it cannot fail.
  *	  3. newest_xid never goes back, except when a free extent is taken.
@@ -49,18 +50,18 @@
  *		 that is still in progress: if that is rolled back, the way to it goes
  *		 through the lock's record.
  *	  7. "begun" and "ended" are times by the space's clock: when an extent was taken
- *		 while free, and when its last owner let go of it.  Who takes an extent
- *		 sets "ended" to EXT_STILL_OWNED before anything is written to it.  So
+ *		 while free, and when its last owner let go of it.  A backend that takes
+ *		 an extent sets "ended" to EXT_STILL_OWNED before it writes to it.  So
  *		 what is in an extent that had ended before another one was begun was
  *		 written before all that is in the other (release.c).  Both are 0 for
  *		 what was written before a restart.
  *
  * The file
- *	  It is made longer, by an extent at a time, by whoever takes the first
- *	  page of an extent, and cut off by the worker (shrink.c); both hold
+ *	  The backend that takes the first page of an extent makes the file longer, by
+ *	  an extent at a time, and the worker cuts it off (shrink.c).  Both hold
  *	  extend_lock.
- *	  The worker first takes the extents out of the map, so nobody needs to
- *	  wait for the truncation but those who have to extend.
+ *	  The worker first takes the extents out of the map, so only backends that
+ *	  have to extend the file need to wait for the truncation.
  *
  * The tail
  *	  A file may have more extents than there are places for in the pool: the

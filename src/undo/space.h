@@ -81,7 +81,7 @@ typedef struct UndoSpace
 	BlockNumber tail_scanned;	/* ... those before never need a scan again; */
 	TransactionId tail_xid;		/* newest xid that makes them needed; both
 								 * are set by the worker only */
-	pg_atomic_uint32 worker_pid;	/* who discards here, or 0 (worker.c) */
+	pg_atomic_uint32 worker_pid;	/* the worker that discards here, or 0 */
 	TransactionId horizon;		/* that of the last discard, for the view */
 	pg_atomic_uint32 discarded_xid; /* newest that a discard record has told
 									 * standbys of */

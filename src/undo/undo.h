@@ -63,7 +63,7 @@ typedef struct UndoRecordHeader
 	uint16		ur_len;			/* whole record */
 	uint8		ur_type;
 	uint8		ur_flags;
-	TransactionId ur_xid;		/* who made the change */
+	TransactionId ur_xid;		/* transaction that made the change */
 	CommandId	ur_cid;			/* and in which command */
 	Oid			ur_spc;			/* tablespace and relfilenumber of the table */
 	Oid			ur_rel;
@@ -74,8 +74,8 @@ typedef struct UndoRecordHeader
 #define SizeOfUndoRecordHeader	sizeof(UndoRecordHeader)	/* 26 */
 
 /*
- * Who replaced the old version, and in which command, if that is not who made
- * the newer one; see squeeze.c.
+ * The transaction and the command that replaced the old version, if another one
+ * made the newer version in the chain; see squeeze.c.
  */
 typedef struct UndoReplaced
 {
@@ -84,8 +84,8 @@ typedef struct UndoReplaced
 } UndoReplaced;
 
 /*
- * Of a row's locker: who replaced the oldest version that it has locked
- * (row/lock_trace.c).
+ * A locker of a row, and the transaction that replaced the oldest version which
+ * the locker has locked (row/lock_trace.c).
  */
 typedef struct OldLocker
 {
@@ -97,10 +97,10 @@ typedef struct OldLocker
 
 /*
  * After the header: the old tuple header (15 bytes), or with
- * UR_RELATIVE_HEADER only the old xid (4 bytes): the old version was
- * committed and nobody needs one older than it (so it counts as FRESH);
- * attribute count and flags are those of the newer version, and the tag is one
- * less.
+ * UR_RELATIVE_HEADER only the old xid (4 bytes).  Then the old version was
+ * committed and nobody needs one older than it, so it counts as FRESH.  Attribute
+ * count and flags are those of the newer version, and the tag is one less, if
+ * ur_flags does not say otherwise.
  * Then, by type:
  *	UNDO_UPDATE	 the backward delta (see delta.h), to the end of the record
  *	UNDO_MOVE	 BlockNumber, OffsetNumber of the new row (6 bytes)
@@ -118,7 +118,7 @@ typedef struct UndoRecord
 {
 	UndoRecordHeader hdr;
 	InplaceTupleHeaderData old; /* completed */
-	UndoReplaced replaced;		/* who replaced the old version */
+	UndoReplaced replaced;		/* what replaced the old version */
 	const char *payload;		/* what follows the old header (and that) */
 	Size		payload_len;
 	char		data[BLCKSZ];
@@ -126,8 +126,9 @@ typedef struct UndoRecord
 
 /*
  * A link stands between a version and the record of the change that made it,
- * and leads to a version further back; see link.c, also for who may follow
- * it.  ul_level and ul_seq tell which (only for who puts the next links).
+ * and leads to a version further back.  See link.c, also for the readers that may
+ * follow it.  ul_level and ul_seq tell which version that is.  They are for putting
+ * the next links; readers do without.
  */
 typedef struct UndoLink
 {
@@ -136,7 +137,7 @@ typedef struct UndoLink
 	uint8		ul_level;		/* leads to that with ul_seq less 4^ul_level;
 								 * UNDO_LINK_KEYS: a key may have changed in
 								 * between */
-	TransactionId ul_newer_xid; /* who replaced the version it leads to */
+	TransactionId ul_newer_xid; /* xid that replaced the version it leads to */
 	CommandId	ul_newer_cid;	/* and in which command */
 	InplaceTupleHeaderData ul_hdr;	/* header of the version it leads to */
 } pg_attribute_packed() UndoLink;

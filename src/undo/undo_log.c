@@ -28,11 +28,11 @@ inplace_log_discard(Oid dboid, TransactionId horizon)
 }
 
 /*
- * The pages from "start" up to "end" of the undo file are about to be cut off.  Who
- * looks at references only (pg_rewind) must learn that they change: the file may be
- * made longer again with empty pages, of which nothing is logged before they are used,
- * and the record of the truncation itself is passed over by pg_rewind, which goes
- * by the length of the file.  Nothing is to be replayed: these are the server's
+ * The pages from "start" up to "end" of the undo file are about to be cut off.
+ * pg_rewind, which looks at block references only, must learn that they change.  The
+ * file may be made longer again with empty pages, of which nothing is logged before
+ * they are used; and pg_rewind passes over the record of the truncation itself, as it
+ * goes by the length of the file.  Nothing is to be replayed: these are the server's
  * records of hints, which may come without images and then do nothing, and which
  * wal_consistency_checking leaves alone.  That the pages' contents do not matter keeps
  * recovery from prefetching them.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * undo_rows.h
- *	  What undo wants of those whose rows it keeps versions of.
+ *	  What undo wants of the rows that it keeps versions of.
  *
  * Undo stands below rows and knows nothing of them.  To discard, it needs
  * two things done with them, as the server needs redo of a resource

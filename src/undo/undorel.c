@@ -12,10 +12,10 @@
  *
  * No lock on the undo relation protects its users.  What does is that it
  * cannot be dropped but with the extension, which drops the access method
- * and so needs every inplace table's exclusive lock first.  Hence who has a
- * table open may go by what he knew when he opened it.  And after the extension has
- * been dropped and made again there are only tables for which the backend has to
- * make relcache entries: then it looks (UndoRelRenew).
+ * and so needs every inplace table's exclusive lock first.  Hence a backend that
+ * has a table open may go by what it knew when it opened the table.  After the
+ * extension has been dropped and created again there are only new tables, for
+ * which the backend has to make relcache entries: then it looks (UndoRelRenew).
  *
  *-------------------------------------------------------------------------
  */
@@ -197,7 +197,7 @@ static bool meta_renewed = false;
 /*
  * The undo of unlogged tables after a crash is a copy of its init fork.  In a
  * database made by CREATE DATABASE with wal_level = minimal the server may have lost
- * what was in that.  Nothing else was to be in it, so it is begun anew.
+ * what was in that.  It had nothing but the meta page, so that is written again.
  *
  * The space is locked, and maybe a page; so the report comes later.
  */

@@ -19,8 +19,8 @@
  * anybody connected: UndoWorkerDetachDatabase.
  *
  * One worker in a database
- *	  Much of what a worker does rests on its being alone (space.c).  Whose a
- *	  database is stands in a slot of UndoShared.workers, under workers_lock.
+ *	  Much of what a worker does rests on its being alone (space.c).  Which worker
+ *	  a database has stands in a slot of UndoShared.workers, under workers_lock.
  *	  The launcher fills a free slot, with the database and a ticket that was
  *	  never given before, if no slot has that database; it registers a worker
  *	  with that ticket.  A worker takes the slot (pid) if it has its ticket and
@@ -763,8 +763,8 @@ WorkerAtExit(int code, Datum arg)
 	LWLockRelease(&undo_shared->workers_lock.lock);
 
 	/*
-	 * Who took an extent before worker_pid was reset has not called the
-	 * launcher: it has to look for itself.
+	 * A backend that took an extent before worker_pid was reset has not called
+	 * the launcher, which has to look for itself.
 	 */
 	UndoWorkerWakeup();
 }
