@@ -3,21 +3,21 @@
  * client.c
  *	  A client that does not read holds nobody up.
  *
- * Reports of the server's own code may come while a page is locked: a warning
- * about a checksum, DEBUG messages; an error (no memory, no room on disk), which is
- * sent before the transaction is aborted, and so before the locks are let
+ * The server's own code may report something while a page is locked: a warning
+ * about a checksum, DEBUG messages, or an error (no memory, no room on disk).  An
+ * error is sent before the transaction is aborted, and so before the locks are let
  * go.  If the client does not read, or in a parallel worker the leader does
- * not, sending waits; and a backend that waits with a lightweight lock
- * cannot be ended.
+ * not, sending waits.  A backend that waits with a lightweight lock cannot be
+ * ended.
  *
  * So what is sent to the client goes through here.  Where nothing holds
  * interrupts off (any lightweight lock does) it goes on as it is.  Otherwise
- *	  - an error lets go of all lightweight locks first: as the abort that follows
+ *	  - An error lets go of all lightweight locks first, as the abort that follows
  *		would.  A FATAL exits without going on.  The handler of an error has interrupts
  *		held off, so while the client does not read the backend looks itself whether
- *		it is to be terminated;
- *	  - a notice is kept, and sent before the next message without a lock;
- *	  - of a PANIC the client gets what its socket takes without a wait, for nothing
+ *		it is to be terminated.
+ *	  - A notice is kept, and sent before the next message without a lock.
+ *	  - Of a PANIC the client gets what its socket takes without a wait, for no lock
  *		may be let go of, and the server has to come down.
  * Other messages are not sent with a lock.
  *
@@ -84,7 +84,7 @@ is_panic(const char *s, size_t len)
 }
 
 /*
- * There may be no memory; then the log has it.
+ * Keep a notice for later.  If there is no memory for it, the log alone has it.
  */
 static void
 keep_notice(const char *s, size_t len)
@@ -104,7 +104,7 @@ keep_notice(const char *s, size_t len)
 }
 
 /*
- * Into the buffer, and to the socket what that takes at once.
+ * Put the message into the buffer, and send what the socket takes at once.
  */
 static void
 send_without_wait(char msgtype, const char *s, size_t len)
@@ -136,8 +136,8 @@ send_kept(void)
 
 /*
  * An error, with interrupts held off.  If the backend is to be terminated meanwhile the
- * client gets no more, as where the server waits for it.  (Who sends through TLS may
- * have to wait for something else than the socket; hence the timeout.)
+ * client gets no more, as where the server waits for it.  A connection with TLS may
+ * have to wait for something else than the socket to be writable; hence the timeout.
  */
 static int
 send_error(const char *s, size_t len)
@@ -204,7 +204,7 @@ guard_putmessage_noblock(char msgtype, const char *s, size_t len)
 }
 
 /*
- * Of an error all has been flushed that could be.
+ * Of an error, send_error has flushed already all that could be.
  */
 static int
 guard_flush(void)
@@ -218,7 +218,7 @@ guard_flush(void)
 }
 
 /*
- * An error may have come out of here.
+ * An error may have been raised from within send_without_wait.
  */
 static void
 guard_comm_reset(void)

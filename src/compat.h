@@ -53,9 +53,9 @@ typedef Oid RelFileNumber;
 #endif
 
 /*
- * Are columns of summarizing indexes updated in place?  From what the relcache
- * has; that is there since the update began, if it has not been read anew
- * meanwhile.  (It never is if there are no indexes.)
+ * May columns of summarizing indexes be updated in place?  This goes by what the
+ * relcache has.  It is there since the update began, unless the entry has been read
+ * again meanwhile; then the answer is yes.  It is never there if there are no indexes.
  */
 #if PG_VERSION_NUM >= 160000
 #define MayHaveSummarizedAttrs(rel) \
@@ -278,8 +278,8 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 #endif
 
 /*
- * By whose horizon nbtree uses a deleted page anew: that of all databases up to 15, that
- * of the table's from 16 on.
+ * The horizon behind which nbtree uses a deleted page again: that of all databases up
+ * to 15, that of the table from 16 on.
  */
 #if PG_VERSION_NUM >= 160000
 #define BtRecyclingHorizonOf(table)	(table)
@@ -441,7 +441,7 @@ BtPrimitiveScan(BTScanOpaque so)
 #define CheckRelationOwner(relid)	pg_class_ownercheck(relid, GetUserId())
 #endif
 
-/* ... or somebody who may maintain it (17) */
+/* ... or the right to maintain it (17) */
 #if PG_VERSION_NUM >= 170000
 #define CheckRelationMaintainer(relid) \
 	(CheckRelationOwner(relid) || \

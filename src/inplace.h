@@ -59,13 +59,14 @@ extern void InplaceRequirePreload(void);
 extern Relation InplaceOpenArgument(Oid relid, LOCKMODE lockmode);
 
 /*
- * Does the server warn that it is running out of xids?  Then what can do without
- * a new one does: at the end they are refused, and VACUUM, which is the way out
- * of that, must not fail.  From the first warning to that there are millions.
+ * Does the server warn that it is running out of xids?  From then on whatever can
+ * do without a new xid does.  In the end the server refuses new xids, and VACUUM,
+ * which is the way out of that, must not fail then.  Between the first warning and
+ * that there are millions of xids.
  */
 extern bool InplaceXidsRunShort(void);
 
-/* the table access method's routine; by its address a table is known for ours */
+/* the table access method's routine; its address tells that a table is ours */
 extern TableAmRoutine inplace_table_am;
 
 #define RelationIsInplace(rel) \

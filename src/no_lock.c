@@ -25,10 +25,10 @@ InplaceBeforeReport(int elevel)
 }
 
 /*
- * What holds interrupts off are lightweight locks: nobody calls us from an abort, nor
- * in any other section without interrupts.  If the request was not one to end the
- * statement after all, as the server sees it, it is ended nevertheless: there is no way
- * back to the locks.
+ * Nothing but lightweight locks holds interrupts off here: this is not called from an
+ * abort, nor in any other section without interrupts.  The server may find that the
+ * request was not one to end the statement after all.  It is ended nevertheless, for
+ * there is no way back to the locks.
  */
 void
 InplaceEndIfAsked(void)

@@ -91,11 +91,11 @@ typedef enum NoLockGroup
 
 #else
 
-/* from the shared memory's startup hook; those who are forked have them */
+/* from the shared memory's startup hook; forked processes inherit what it sets */
 extern void NoLockRegister(NoLockGroup group, LWLock *locks, int n, Size stride);
 extern void AssertNoPageLock(void);
 
-/* by hooks; it counts until the query in which that is ends, or the transaction */
+/* by hooks; it counts until the end of the query, or else of the transaction */
 extern void NoLockInUserCode(void);
 
 /* a query begins and ends; what the first returns is for the second */

@@ -118,7 +118,7 @@ is_handler(Oid funcid, Oid result_type, const char *symbol, Oid *schema)
 
 /*
  * The extension's access method of that name and type, or InvalidOid.  *exists:
- * there is one of that name, whosever it is.
+ * there is one of that name, of the extension or not.
  */
 static Oid
 own_access_method(Oid extension, const char *name, char type,
@@ -205,7 +205,7 @@ look(void)
 	return present;
 }
 
-/* (a locked page holds interrupts off) */
+/* a locked page holds interrupts off */
 bool
 InplaceLookHere(void)
 {
@@ -307,7 +307,7 @@ relation_is(Oid relid, Oid am, char relpersistence)
 }
 
 /*
- * Is that which was found before still there?  It asks no more than pg_class.
+ * Is the relation that was found before still there?  This asks pg_class only.
  */
 bool
 InplaceStillUndoRelation(Oid relid, char relpersistence)
@@ -318,7 +318,7 @@ InplaceStillUndoRelation(Oid relid, char relpersistence)
 
 /*
  * That of the permanent, or of the unlogged, tables; InvalidOid if there is none.
- * (It looks whatever is locked: those who may not have it look do not call it.)
+ * It looks without asking what is locked, so it must not be called with a page locked.
  */
 Oid
 InplaceUndoRelation(char relpersistence)
