@@ -44,8 +44,8 @@ page_guess(Relation rel, BlockNumber blk)
 }
 
 /*
- * The page has been found in this buffer.  (Who reads the place has its memory
- * near; it stays so if nothing is written.)
+ * The page has been found in this buffer.  The place is written only if that is
+ * news, so that it stays in the caches of all processors that read it.
  */
 static inline void
 note_page_guess(Relation rel, BlockNumber blk, Buffer buffer)
@@ -59,7 +59,7 @@ note_page_guess(Relation rel, BlockNumber blk, Buffer buffer)
 
 /*
  * Does the buffer look as if it had the page?  Nothing is locked or pinned, so
- * that may change at any time, and a tag that is just being changed be seen by halves.
+ * that may change at any time, and a tag may be seen half changed.
  */
 static inline bool
 page_guess_holds(Relation rel, BlockNumber blk, Buffer buffer)

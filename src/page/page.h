@@ -3,8 +3,8 @@
  * page.h
  *	  A table's pages.
  *
- * Rule for readers: nobody keeps a pointer into a data page after letting go
- * of its lock, for an in-place update writes under a mere pin.  Rows are
+ * Rule for readers: no pointer into a data page is kept after its lock has been let
+ * go, for an in-place update writes to a page that others have pinned.  Rows are
  * copied out under the share lock.  In return nothing needs a cleanup lock:
  * pruning and compacting a page take the ordinary exclusive lock.
  *
@@ -103,7 +103,7 @@ extern void inplace_check_page_mark(Relation rel, Page page, BlockNumber blk);
 extern void inplace_check_page_header(Relation rel, Page page, BlockNumber blk);
 extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
 
-/* ... and may its items be moved about?  For those who are going to do so. */
+/* ... and may its items be moved about?  To be called before that is done. */
 extern void inplace_check_items(Relation rel, Page page, BlockNumber blk);
 
 #endif							/* INPLACE_PAGE_H */

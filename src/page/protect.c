@@ -5,11 +5,11 @@
  *	  images?
  *
  * While full_page_writes is on, the first record after a redo pointer that
- * refers to a page has an image of it, or begins the page anew.  But whether
- * that was so is not to be told from a page's LSN: full_page_writes may have
- * been off when the page was changed, and on again since.  So here is kept the
- * end of the last record of ours that was inserted without that protection;
- * if that is before the redo pointer, all since then have it.
+ * refers to a page has an image of it, or initializes it.  But a page's LSN does
+ * not tell whether that was so: full_page_writes may have been off when the page
+ * was changed, and on again since.  So the end of the last record of ours that was
+ * inserted without that protection is kept here.  If that is before the redo
+ * pointer, all records since the redo pointer have the protection.
  *
  * Invariants
  *	  1. All records that refer to pages of tables are inserted by

@@ -29,9 +29,9 @@
  *
  * A guess is known before the buffer is pinned, and that is used too: the
  * memory of a page in shared buffers is fetched towards the processor while
- * the buffer is still being pinned, or some rows before, by those who know which
- * rows come next.  Nothing that is read there counts, so a wrong guess does no
- * harm.
+ * the buffer is still being pinned.  A caller that knows which rows come next has
+ * it fetched some rows before.  Nothing that is read there counts, so a wrong guess
+ * does no harm.
  *
  *-------------------------------------------------------------------------
  */

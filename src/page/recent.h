@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * recent.h
- *	  ReadBuffer for those who come by TID.
+ *	  ReadBuffer for commands that come to a row by its TID.
  *
  *-------------------------------------------------------------------------
  */

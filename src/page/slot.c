@@ -510,7 +510,7 @@ tts_inplace_get_heap_tuple(TupleTableSlot *slot)
 			slot->tts_nvalid = 0;
 	}
 	else
-		/* where the row is, and who put it there, may have been found out since */
+		/* the row's TID, xmin and so on may have been found out since */
 		set_heap_header(slot, is->heap_tuple);
 	return is->heap_tuple;
 }

@@ -46,9 +46,9 @@ extern const TupleTableSlotOps TTSOpsInplace;
  */
 typedef struct RowVersionInfo
 {
-	TransactionId xmin;			/* who made this version */
+	TransactionId xmin;			/* transaction that made this version */
 	CommandId	cmin;			/* InvalidCommandId if not known cheaply */
-	TransactionId xmax;			/* who replaced, deleted or locked it, or 0 */
+	TransactionId xmax;			/* that replaced, deleted or locked it, or 0 */
 	CommandId	cmax;
 	VersionTag	tag;
 } RowVersionInfo;

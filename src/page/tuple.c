@@ -97,7 +97,7 @@ inplace_lock_mode_name(LockTupleMode mode)
 /*
  * Is an attribute of a fixed length that is not by value aligned?  Not if it
  * has the length and alignment of a by-value type: pg_upgrade makes dropped
- * columns anew with their length and alignment, but always by reference, so
+ * columns again with their length and alignment, but always by reference, so
  * "by value" must make no difference to where things are.
  */
 static inline bool
@@ -940,9 +940,8 @@ inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen)
 }
 
 /*
- * The first natts attributes of a tuple whose length the caller does not know
- * (it is not longer than a page); an error if they cannot be told, which names
- * tid (or NULL).
+ * The first natts attributes of a tuple.  The caller does not know its length, which
+ * is at most a page.  Damage is an error, which names tid unless that is NULL.
  */
 int
 inplace_deform_first(TupleDesc desc, InplaceTupleHeader tup, int natts,

@@ -30,9 +30,9 @@
  *	  these cases, and asserts that it is the one at hand (scripts/check-accessors
  *	  sees to that).
  *
- *	  The undo pointer may only be followed by somebody to whom t_xid is not
- *	  visible: the undo of a version that everybody sees is given back and
- *	  its space used again, with the pointer left dangling.
+ *	  The undo pointer may only be followed with a snapshot that does not see
+ *	  t_xid.  The undo of a version that everybody sees is given back and its
+ *	  space used again, with the pointer left dangling.
  *
  * Space
  *	  The item's lp_len is the space reserved for the row, which may be more
@@ -195,9 +195,9 @@ TagRunsOut(VersionTag tag)
 }
 
 /*
- * Where a row's versions are numbered anew, by "steps" updates of the oldest: the tag to
- * begin from.  The newest of a long chain gets the last tag, so that nobody who
- * has made several of them has gone round.
+ * The tag of the oldest version where a row's versions get new tags, "steps" updates
+ * after it.  The newest of a long chain gets the last tag, so that tags do not go round
+ * within the versions of a transaction that has made several of them.
  */
 static inline VersionTag
 TagBeforeAll(int steps)
@@ -311,13 +311,13 @@ TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off,
 
 /*
  * What a predicate lock, and the queue for a row, names: a version of the row, not
- * the row.  (A transaction that replaces a newer version than the one read
- * conflicts only through the transaction that made that one; for queues see
- * rowcheck.c.)  The row's first version has the plain TID.
+ * the row.  A transaction that replaces a newer version than the one read
+ * conflicts with the reader only through the transaction that made that one.  For
+ * queues see rowcheck.c.  The row's first version has the plain TID.
  *
  * Two versions may share a name, 125 updates apart.  Then a writer of the later
- * one counts as in conflict with a reader of the earlier one, who had to come
- * before him anyway.
+ * one counts as in conflict with a reader of the earlier one, and the reader had to
+ * come before the writer anyway.
  */
 static inline void
 TidSetVersion(ItemPointer tid, BlockNumber blk, OffsetNumber off,
@@ -503,7 +503,7 @@ HdrSetDirectLocker(InplaceTupleHeader h, TransactionId locker, uint8 undone)
 
 /*
  * The record of the change, or of the lock; or what UndoFetch makes the record of a
- * bare delete from.  (Of damaged rows any combination of flags may come here.)
+ * bare delete from.  A damaged row may come here with any combination of flags.
  */
 static inline UndoPtr
 HdrUndoPtr(const InplaceTupleHeaderData *h)
@@ -526,7 +526,7 @@ HdrCopyUndo(InplaceTupleHeader h, const InplaceTupleHeaderData *from)
 	memcpy(h->t_undo, from->t_undo, sizeof(h->t_undo));
 }
 
-/* (of headers with the same flags) */
+/* to be asked of headers with the same flags only */
 static inline bool
 HdrSameUndo(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
 {
@@ -573,7 +573,7 @@ HdrSweptXid(const InplaceTupleHeaderData *h)
 	return HdrRawWord(h);
 }
 
-/* (whoever has locked it has ended) */
+/* all lockers of the row have ended */
 static inline void
 HdrSetSwept(InplaceTupleHeader h, TransactionId xid)
 {
@@ -632,10 +632,10 @@ HdrUndoBareDelete(InplaceTupleHeader h)
 #define BPCHAR_TRIM_MIN			8
 
 /*
- * The largest tuple: what fits a page with one line pointer, as on heap.  And as
- * many of them as heap has.  Their numbers must leave the bits for tags and flags,
- * and who looks for room (RelationGetBufferForTuple) stops at heap's number: so
- * blocks of more than 8 kB cannot be.
+ * The largest tuple is what fits a page with one line pointer, as on heap.  A page
+ * has at most as many tuples as on heap, for RelationGetBufferForTuple, which looks
+ * for room, stops at that number.  Offsets must leave bits for tags and flags, so
+ * blocks of more than 8 kB are not possible.
  */
 #define InplaceMaxTupleSize		MaxHeapTupleSize
 #define InplaceMaxTuplesPerPage MaxHeapTuplesPerPage
@@ -646,8 +646,8 @@ StaticAssertDecl(MaxHeapTuplesPerPage <= INPLACE_OFFSET_MASK,
 /*
  * Bytes to ask for when a page for the tuple is looked for: the free space of
  * a page may end at any byte, so a tuple that has to be aligned needs a few more
- * than its length.  (A row of the largest size gets an empty page, whose
- * space is aligned.)
+ * than its length.  A row of the largest size gets an empty page, where the space
+ * is aligned.
  */
 static inline Size
 PageSpaceFor(const InplaceTupleHeaderData *tup, Size len)
