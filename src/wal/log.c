@@ -17,10 +17,10 @@
  *	  compact records do without it, and name the page in their data, when a
  *	  record since the last redo pointer has referred to the page already.
  *	  So each undo page is still referred to once in every checkpoint cycle
- *	  in which it changes, before anything else is done to it: that record
- *	  has its full-page image, or initialises it, and tells those who look at
- *	  references only (pg_rewind and incremental backup, which both look from
- *	  a redo pointer on, or replay from it with full-page images).
+ *	  in which it changes, before anything else is done to it.  That record
+ *	  has its full-page image, or initialises it, and tells the programs that look
+ *	  at references only: pg_rewind and incremental backup, which both look from
+ *	  a redo pointer on, or replay from it with full-page images.
  *
  *	  If the redo pointer moves between the decision and the insertion of the
  *	  record, a record with the reference follows at once, while the undo page
@@ -29,9 +29,9 @@
  *	  between the two; for what becomes of the page then see redo_compact.c.
  *
  * The visibility map
- *	  A record that clears bits of the map refers to the map's page too: whoever
- *	  looks at references only (incremental backup) must learn that the page has
- *	  changed.  There is no image of it and replay does not use the reference:
+ *	  A record that clears bits of the map refers to the map's page too:
+ *	  incremental backup, which looks at references only, must learn that the page
+ *	  has changed.  There is no image of it and replay does not use the reference:
  *	  it clears the bits, as it would without one.
  *
  *-------------------------------------------------------------------------

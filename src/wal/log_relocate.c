@@ -6,8 +6,8 @@
  *
  * The record is an XLOG_IP_VACUUM with XLIP_MERGE and XLIP_RELOCATE (wal.h).  Its
  * pages are nbtree's, and what is left of them is as nbtree's own records would have
- * it.  Replay need not care for scans: those who have the index locked are gone, as the lock
- * that the change is made under is replayed before.
+ * it.  Replay need not care for scans: the lock that the change is made under is replayed
+ * before, so no query on the standby has the index locked any more.
  *
  *-------------------------------------------------------------------------
  */

@@ -24,9 +24,9 @@
  *	  began at R or before: after a crash, from a restart point, from a base
  *	  backup, or on a server rewound by pg_rewind.  So it has passed the first
  *	  record after R that refers to the page.  If that one has an image, or
- *	  begins the page anew, it put the page into the state of that moment
- *	  whatever it was before, creating the file or the block if they are gone
- *	  again in the end; and from there on each record finds the page
+ *	  initializes the page, it put the page into the state of that moment,
+ *	  whatever it was before.  It creates the file or the block if they are gone
+ *	  again in the end.  From there on each record finds the page
  *	  as it was when the record was made.  That the first record after R has an
  *	  image or begins the page is what inplace_pages_protected promises
  *	  (protect.c): it takes full_page_writes to have been on since R.
@@ -37,11 +37,13 @@
  *	  after the insertion and at once inserts a record with the undo, while the
  *	  pages are locked (log.c), and gives the data page that record's LSN.
  *	  So either the data page was not written, and replay finds the old row; or
- *	  the second record is in the WAL, and this one's undo is not missed.  WAL may end
- *	  between the two: then replay has the only copy of the undo once the data page
- *	  is written, and another replay would not make it.  So where a record is replayed
- *	  that has no image of a page which none since the redo pointer has referred to, the
- *	  undo is written to disk before the page is changed.
+ *	  the second record is in the WAL, and this one's undo is not missed.
+ *
+ *	  WAL may end between the two.  Then replay has the only copy of the undo once the
+ *	  data page is written, and another replay would not make it.  This is a record
+ *	  without an image of a page that no record since the redo pointer has referred to.
+ *	  Where such a record is replayed, the undo is written to disk before the page is
+ *	  changed.
  *
  *	  wal_consistency_checking compares a page with the image in its record, so
  *	  it needs records made after the change: then the old bytes are logged.

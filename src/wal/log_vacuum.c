@@ -5,14 +5,13 @@
  *	  and writing them.  Replay is in redo/redo_vacuum.c.
  *
  * Invariants
- *	  1. What is done to a page is done by inplace_page_apply_*, by the one who
- *		 writes the record and by redo alike, so both come to the same page.
- *	  2. The horizon of a record is the newest xid that somebody on a standby
- *		 might still not see as committed although the record makes its change
- *		 final for everybody: the deleter of a row that is removed, the xid
- *		 that is frozen, the newest one on a page that becomes all-visible.
- *		 Redo waits for, or ends, the snapshots in question before it locks
- *		 the page.
+ *	  1. A page is changed by inplace_page_apply_* only.  The backend that writes
+ *		 the record and redo both call it, so both come to the same page.
+ *	  2. The horizon of a record is the newest xid that the record makes final for
+ *		 all, while a snapshot on a standby may still not see it as committed: the
+ *		 deleter of a row that is removed, the xid that is frozen, the newest one
+ *		 on a page that becomes all-visible.  Redo waits for, or ends, the
+ *		 snapshots in question before it locks the page.
  *	  3. Readers copy rows out under the share lock, so redo takes the
  *		 ordinary exclusive lock, never a cleanup lock.
  *

@@ -148,8 +148,8 @@ typedef struct xl_ip_prune
  *
  * With XLIP_MERGE for the count it is about an inplace_btree (log_merge.c).  Block 0
  * is the page that gets the entries, which are its data, one after the other, each
- * of MAXALIGNed length; block 1 the page that they come from, which is made
- * anew; block 2 the parent.
+ * of MAXALIGNed length.  Block 1 is the page that they come from, which is initialized
+ * again.  Block 2 is the parent.
  */
 typedef struct xl_ip_merge
 {
