@@ -5,9 +5,9 @@
  *	  along, so that a later one with the same OID begins with nothing.
  *
  * A DROP may be rolled back, as a whole or to a savepoint.  So the tables that
- * it names are remembered, and looked for at the end of the transaction; those
- * that the catalog then has no more are forgotten when it has committed.  A
- * prepared transaction is taken for a committed one.
+ * it names are remembered, and looked for at the end of the transaction.  Those
+ * that the catalog does not have any more then are forgotten when the transaction
+ * has committed.  A prepared transaction is taken for a committed one.
  *
  *-------------------------------------------------------------------------
  */

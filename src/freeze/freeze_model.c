@@ -17,8 +17,8 @@
  * how often VACUUM left a page with room all-visible, and a is zero.  A page with
  * room is frozen if it is likely to stay as it is in either respect.
  *
- * What VACUUM hides.  The duration counts from the last change of the page by
- * somebody else than VACUUM.  When VACUUM freezes a page, the page's LSN says
+ * What VACUUM hides.  The duration counts from the last change of the page that
+ * was not VACUUM's.  When VACUUM freezes a page, the page's LSN says
  * when that was and nothing else; the page's age before is added as the mean
  * of such ages.  Without that the model would never learn that pages of the
  * age at which it has them frozen are changed soon after.
@@ -34,18 +34,19 @@
  * where the 1 is the page itself: beyond all durations ever seen, it counts.
  * But a page that was set a moment ago has not survived anything yet.  With e for
  * how long ago pages were set, on average, S - U counts F(e) times: the part of all
- * changes that would have come by now.  (That matters when all pages of a large
- * table are changed, and set, again and again: then few unsets are remembered, for the
- * sake of following what is new, and many sets come at once.)
+ * changes that would have come by now.  That matters when all pages of a large
+ * table are changed, and set, again and again.  Then few unsets are remembered, as
+ * older ones make way for what is new, and many sets come at once.
  *
  * A bad beginning.  In a work queue nearly every page that is set all-visible is
- * changed soon; to freeze all of them until MIN_UNSETS were is to be wrong as
- * often.  So once FEW_UNSETS were, and they are more than a part of FEW_PART of
- * the pages set, the model is asked at once.  So few durations say little of their
- * deviation, and nothing of what comes after the longest: they are taken as
- * exponentially distributed, with the mean they have.  (The part is much more
- * than MAX_PROBABILITY because at the beginning the pages that are being filled,
- * one for each writer, are a large part of a table which is appended to.)
+ * changed soon.  To freeze all pages until MIN_UNSETS of them have been unset would
+ * be wrong each time.  So the model is asked as soon as FEW_UNSETS pages have been
+ * unset, if these are more than a part of FEW_PART of the pages set.  So few
+ * durations say little of their deviation, and nothing of what comes after the
+ * longest: they are taken as exponentially distributed, with the mean they have.
+ * FEW_PART is much more than MAX_PROBABILITY because at the beginning the pages that
+ * are being filled, one for each writer, are a large part of a table which is
+ * appended to.
  *
  * The shape.  Changes often come in two kinds, to data just written and to data
  * of a certain age, of which mean and deviation say little.  With
@@ -121,7 +122,7 @@ FreezeSampleAddSet(FreezeSample *sample, double now)
 	FreezeSampleAge(sample);
 }
 
-/* of a set that ended in another way: it says nothing either way */
+/* take back a set that ended in another way: it tells nothing */
 void
 FreezeSampleWithdrawSet(FreezeSample *sample)
 {
@@ -261,7 +262,8 @@ FreezeFillProbability(const FreezeStats *stats)
 }
 
 /*
- * Of a page, whose rows may be changed and whose room may be filled.
+ * Is it worthwhile to freeze the page?  Its rows may be changed, and if it has room,
+ * rows may be inserted into it.
  */
 bool
 FreezePageIsWorthwhile(const FreezeStats *stats, const FreezePage *page)

@@ -3,12 +3,12 @@
  * freeze_options.c
  *	  Adaptive freezing of a single table: on or off, and its target duration.
  *
- * A table access method cannot have storage parameters of its own: heap's are
- * all that a table knows.  But an extension can have security labels, which are
- * what is needed here: text that belongs to a table and to nobody else, set by its
- * owner, in pg_dump's output, gone with the table, the same when it gets
- * another name.  The label of provider "inplace" is a list of name=value, with
- * the names of the settings it takes the place of:
+ * A table access method cannot have storage parameters of its own: a table knows
+ * heap's only.  But an extension can have security labels, which are what is needed
+ * here.  A label is text that belongs to one table, and its owner sets it.  It is in
+ * pg_dump's output, stays when the table is renamed, and goes when it is dropped.
+ * The label of provider "inplace" is a list of name=value, with the names of the
+ * settings that it takes the place of:
  *
  *		adaptive_freezing=off, target_freeze_duration=3600
  *
@@ -108,8 +108,8 @@ apply_label(const char *label, FreezeOptions *options)
 }
 
 /*
- * SECURITY LABEL FOR inplace: may the object have it?  (That only its owner
- * may set it has been seen to.)
+ * SECURITY LABEL FOR inplace: may the object have it?  The server has checked
+ * already that its owner sets it.
  */
 static void
 check_label(const ObjectAddress *object, const char *label)

@@ -7,16 +7,16 @@
  * Timeline
  *	  Pairs of (LSN, time), both ascending.  A page's LSN says where in WAL it
  *	  was last changed; the timeline says when that was, by linear
- *	  interpolation.  When it is full the pair goes that is missed least: the
- *	  one whose neighbours are closest for their age, so that precision is
- *	  in proportion to age.  LSNs from before the first pair are taken to be as
- *	  old as that: ages are never too high.
+ *	  interpolation.  When it is full it loses the pair that is missed least: the
+ *	  one with the closest neighbours for its age.  So precision is in proportion
+ *	  to age.  LSNs from before the first pair are taken to be as old as that:
+ *	  ages are never too high.
  *
  * Tables
- *	  VACUUM makes the entry of a table; with no room the one that was vacuumed
- *	  longest ago goes.  Changes of pages only look it up, and only when they
- *	  cleared a bit of the visibility map.  A crash forgets all; a table then
- *	  is as one without observations.
+ *	  VACUUM makes the entry of a table.  If there is no room, it takes the place
+ *	  of the table that was vacuumed longest ago.  Changes of pages only look an
+ *	  entry up, and only when they cleared a bit of the visibility map.  In a crash
+ *	  all is lost; a table then is as one without observations.
  *
  * Nothing here is called in a critical section but FreezeClearVisible, which
  * takes no lock of ours.
@@ -308,8 +308,8 @@ seconds_since(XLogRecPtr lsn)
 }
 
 /*
- * How much older a page is than its LSN says, if these bits are set for it:
- * setting them gave it a new one (or did not, without hint bits in WAL).
+ * How much older a page is than its LSN says, if these bits are set for it.  Setting
+ * them gave it a new LSN; without hint bits in WAL it may not have.
  */
 static double
 age_hidden(const FreezeSample *sample, uint8 bits)
@@ -352,7 +352,7 @@ FreezePageHasRoom(Relation rel, Page page, bool *empty)
 }
 
 /*
- * How long nobody has changed this page, as far as that can be told.
+ * How long this page has not been changed, as far as that can be told.
  */
 double
 FreezePageAge(const FreezeSample *sample, XLogRecPtr lsn, uint8 bits)
@@ -447,10 +447,11 @@ FreezeClearVisible(Relation rel, Buffer buffer, Buffer vmbuffer, uint8 bits,
 }
 
 /*
- * Called after the critical section.  Early is sooner than the target after
- * VACUUM's work on the page; the duration of a change of rows is since the last
- * one by somebody else, that of an insert since VACUUM was there.  An insert does not count as early, unless it makes the page's freezing
- * vain: the bit of an empty page costs nothing.
+ * Called after the critical section.  A change is early if it comes sooner than the
+ * target after VACUUM's work on the page.  The duration before a change of rows counts
+ * from the last change that was not VACUUM's, that before an insert from VACUUM's
+ * visit.  An insert does not count as early unless it makes the page's freezing vain:
+ * the bit of an empty page costs nothing.
  */
 void
 FreezeNoteUnset(Relation rel, const FreezeUnset *unset, bool by_insert)

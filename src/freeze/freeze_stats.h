@@ -37,8 +37,8 @@
 #define FREEZE_MIN_SECONDS		0.25
 
 /*
- * The figures that the model goes by, for one kind of change.  They are aged (halved) together when
- * there are too many, so that ratios, mean and deviation stay.
+ * The figures that the model goes by, for one kind of change.  When there are too many
+ * observations all are halved together, so that ratios, mean and deviation stay.
  */
 typedef struct FreezeSample
 {
@@ -50,7 +50,7 @@ typedef struct FreezeSample
 
 	/*
 	 * Ages of pages when VACUUM froze them, and when it set them all-visible
-	 * without: their LSNs tell of that only, from then on.
+	 * without freezing.  From then on their LSNs tell of VACUUM's visit only.
 	 */
 	double		freezes;
 	double		freeze_ages;
