@@ -263,9 +263,9 @@ UndoHoldBeforeUtility(Node *stmt)
 }
 
 /*
- * For the time in which other snapshots are used.  (If that ends with an error
+ * For the time in which other snapshots are used.  If that ends with an error
  * UndoHoldResume need not be called: the rest of the session then publishes
- * nothing until a transaction is rolled back.)
+ * nothing until a transaction is rolled back.
  */
 void
 UndoHoldSuspend(void)
@@ -382,8 +382,8 @@ calls_own_functions_only(const PlannedStmt *stmt)
 }
 
 /*
- * Does the client run the query of its unnamed portal, and nobody else?  (A
- * function can fetch from that portal.)
+ * Is it the client that runs the query of its unnamed portal?  A function can fetch
+ * from that portal, too.
  */
 static bool
 is_clients_query(QueryDesc *queryDesc)

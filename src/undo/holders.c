@@ -17,8 +17,8 @@
  *		only one with which it looks at tables, and which of the two it is, or
  *	  - of a READ COMMITTED transaction that it has no snapshot with an xmax newer
  *		than newest_xmax, provided that "closed" is set or the session is
- *		reported to be idle in a transaction.  (All of its snapshots have an
- *		xmin that is not older than that in the proc array.)
+ *		reported to be idle in a transaction.  All of its snapshots have an
+ *		xmin that is not older than that in the proc array.
  *	  While the process has an xid the first counts only if the session is
  *	  reported to be idle in a transaction, and the second not at all.
  *
@@ -151,7 +151,7 @@ is_idle(volatile PgBackendStatus *status)
 }
 
 /*
- * The snapshots of a READ COMMITTED transaction, if one knows of all.
+ * The snapshots of a READ COMMITTED transaction, if all of them are known.
  */
 static bool
 read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,

@@ -50,7 +50,7 @@ UndoPagePut(Page page, uint16 offset, const char *rec, Size len)
 
 /*
  * The part of an old header worth keeping: padding is a matter of the page,
- * and locks are taken off by whoever builds the record.
+ * and the caller that builds the record takes the locks off.
  */
 static InplaceTupleHeaderData
 strip_header(const InplaceTupleHeaderData *hdr)

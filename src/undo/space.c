@@ -562,7 +562,7 @@ UndoSpaceLock(UndoKind kind, LWLockMode mode)
 		if (!sp->in_use ||
 			!RelFileLocatorEquals(sp->locator, RelLocator(undorel)))
 		{
-			/* the slot went to somebody else */
+			/* the slot went to another space */
 			LWLockRelease(&sp->lock.lock);
 			my_spaces[kind] = NULL;
 			continue;

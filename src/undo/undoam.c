@@ -286,7 +286,7 @@ undoam_set_new_filelocator(Relation rel, const RelFileLocator *newrlocator,
 
 	/*
 	 * Only the extension's script makes them, and pg_upgrade in its stead.
-	 * (The name may be that of the new storage of REFRESH MATERIALIZED VIEW.)
+	 * The name may be that of the new storage of REFRESH MATERIALIZED VIEW.
 	 */
 	if (!IsBinaryUpgrade &&
 		!(creating_extension && CurrentExtensionObject == InplaceExtension()))

@@ -176,10 +176,10 @@ UndoRelGet(UndoKind kind, bool missing_ok)
 }
 
 /*
- * A relcache entry of an inplace table is being made, from the catalog: this costs
- * nobody another wait, whatever is locked (code of an operator class may open a table
- * with an index page locked).  Not for decoding, since what the catalog said then is
- * of no use now.
+ * A relcache entry of an inplace table is being made, from the catalog.  So looking at
+ * the catalog here adds no wait, even with a page locked: code of an operator class may
+ * open a table with an index page locked.  It is not done while WAL is decoded, since
+ * what the catalog said then is of no use now.
  */
 void
 UndoRelRenew(void)

@@ -29,8 +29,8 @@
  *		- by the worker that has taken it, as it ends,
  *		- by the launcher that has registered the worker, if the postmaster says
  *		  that the worker is gone, and the slot still has its ticket,
- *		- by the next launcher, if nobody has taken it yet.  Whoever comes with that
- *		  ticket leaves.
+ *		- by the next launcher, if no worker has taken it yet.  A worker that comes
+ *		  with that ticket later leaves.
  *	  So a database is in one slot, and a slot is one process's.
  *	  A worker that has a slot claims the spaces of its database (worker_pid), by
  *	  compare and exchange.  Before it changes anything by plain stores it
@@ -795,8 +795,8 @@ WorkerTakeSlot(int slotno, const WorkerOrder *order)
 }
 
 /*
- * Become the one that gives back what is in the space, which is locked; false if
- * somebody else is.
+ * Become the worker that gives back what is in the space, which is locked; false if
+ * another process is.
  */
 bool
 UndoWorkerClaim(UndoSpace *sp)
@@ -852,7 +852,7 @@ WorkerSetup(Oid dboid)
 	SetOption("search_path", "");
 	SetOptionsOfSessions();
 
-	/* as autovacuum: only somebody who watches it may have that */
+	/* as autovacuum: that is for sessions which somebody watches */
 	SetConfigOption("zero_damaged_pages", "false", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
