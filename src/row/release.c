@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * release.c
- *	  Which extents in the middle of undo nobody is led to any more.
+ *	  Which extents in the middle of undo no chain leads to any more.
  *
  * Some snapshot still needs what is older, but the chains of the rows pass by
  * these extents (squeeze.c, which also has the argument why they may be given
  * back).  Run by a database's undo worker.
  *
  * An extent can be given back if
- *	  1. nobody writes to it (FULL) and there is nothing to restore in it,
- *	  2. its newest_xid precedes all_see (holders.h), or: all snapshots but held ones
- *		 see according to "others_see" whoever made a change, or put a lock or link, that is
- *		 recorded in it, and its newest_xid (which may be one that had not been
- *		 used when the extent was scanned for aborted changes), and
+ *	  1. no transaction writes to it (FULL) and there is nothing to restore in it,
+ *	  2. its newest_xid precedes all_see (holders.h); or, according to "others_see",
+ *		 all snapshots but held ones see its newest_xid, and each transaction that
+ *		 made a change, or put a lock or link, recorded in it.  (newest_xid may be
+ *		 one that had not been used when the extent was scanned for aborted
+ *		 changes.)  And
  *	  3. for each row that has a record in it: the chain that starts on the
  *		 row's page, as far as anybody follows it, has no record in it.
  * For 3 the row's table is needed; where it cannot be had, or is not there any
@@ -318,7 +319,7 @@ look_at_page(ReleaseState *rs, uint32 n, Page page, bool check_xids)
 }
 
 /*
- * Does nobody lead into extent n?
+ * Does nothing lead into extent n?
  */
 static bool
 extent_is_free(ReleaseState *rs, uint32 n)

@@ -185,9 +185,9 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 }
 
 /*
- * Take back the aborted bare deletes of a page, all in one record, whichever of
- * them somebody came for.  Their old headers are in the new ones; they have no
- * locks, and only one version is below.
+ * Take back all aborted bare deletes of a page, in one record, though the caller came
+ * for one of them.  Their old headers are in the new ones; they have no locks, and only
+ * one version is below.
  */
 static void
 restore_bare_deletes(Relation rel, Buffer buffer)

@@ -155,7 +155,7 @@ extern bool inplace_moved_to(Relation rel, InplaceTupleHeader tup,
  * transaction has ended, or everybody sees it.
  *
  * "Everybody" includes the queries on standbys.  inplace_removable_here is
- * about this server only: whoever goes by it has to put the version's xid into
+ * about this server only: a caller that goes by it has to put the version's xid into
  * its WAL record, for standbys to cancel the queries that do not see it, as
  * they do for heap's pruning.  inplace_cut_older does the latter if need be
  * and if the record can tell them (can_tell): then *conflict is set.

@@ -594,7 +594,7 @@ UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 	if (chain_is_short(w, base))
 		return true;
 
-	/* for the next ones: nobody who is running now sees all of it */
+	/* for later updates: snapshots that exist now do not see all of it */
 	UndoSeenNote();
 	UndoHoldersRead(&w->bounds);
 	memset(&w->guard, 0, sizeof(w->guard));

@@ -82,8 +82,9 @@ inplace_set_hint(InplaceTupleHeader tup, Buffer buffer, uint16 hint,
 
 /*
  * An xid of a damaged row may be one that the commit log does not know any
- * more.  The server's error names no row, so it gets a context.  (Not an error
- * of our own at once: the log goes back further than the oldest xid in use.)
+ * more.  The server's error names no row, so it gets a context.  We do not check
+ * first and raise an error of our own: the log goes back further than the oldest xid
+ * in use.
  */
 typedef struct XidPlace
 {
