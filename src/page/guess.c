@@ -10,11 +10,11 @@
  * time is tried first.
  *
  * The guesses of all processes are in one table of shared memory, a buffer's
- * number at the place that the page's number leads to; whoever finds a page elsewhere
- * overwrites it.  There are at least twice as many places as buffers, of 4 bytes each:
- * one or two thousandths of shared_buffers.  The page is not told there, for that is in the
- * buffer's descriptor, which has to be looked at anyway: two pages that lead to one
- * place, and a page that has gone, are told apart there.
+ * number at the place that the page's number leads to.  A backend that finds the page
+ * elsewhere overwrites it.  There are at least twice as many places as buffers, of 4
+ * bytes each: one or two thousandths of shared_buffers.  A place does not say of which
+ * page it is.  The buffer's descriptor says that, and has to be looked at anyway: it
+ * tells two pages apart that lead to one place, and shows that a page has gone.
  *
  * A guess is never relied on: it is pinned by ReadRecentBuffer, which checks
  * under the lock of the buffer's header that it has the page.

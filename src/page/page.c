@@ -82,7 +82,7 @@ item_start(int end, Size len, bool aligned)
 
 /*
  * Before a page is reported: a client that does not read must not keep it locked.
- * (In a critical section it goes on to be a PANIC.)
+ * In a critical section the locks stay, and the error becomes a PANIC.
  */
 static void
 let_go_of_pages(void)

@@ -16,7 +16,7 @@
  *		 inplace_xlog_insert, or by the server with an image in any case
  *		 (log_newpage), or for a hint (inplace_mark_hint).  These functions
  *		 note what is to be noted before the page's lock is let go, so
- *		 whoever changes the page next knows.
+ *		 the backend that changes the page next knows.
  *	  2. The note only ever goes forward.
  *	  3. What was replayed may have been inserted without protection: when
  *		 replay ends, all of it counts so.  A server that was shut down in

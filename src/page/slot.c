@@ -5,7 +5,7 @@
  *
  * A slot is empty, virtual (tuple NULL: values were put in by the executor)
  * or holds a row in on-disk form.  The row is in the slot's own buffer, which
- * is kept from row to row, or in memory of whoever stored it (a scan's copy
+ * is kept from row to row, or in memory of the caller that stored it (a scan's copy
  * of a page); never in a shared buffer, see page.h.
  *
  * TTS_FLAG_SHOULDFREE is not used: what a slot owns it keeps until it is
