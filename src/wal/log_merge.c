@@ -9,7 +9,7 @@
  * pages are nbtree's, and what is left of them is as nbtree's own records would have
  * it.
  *
- * Replay has both leaf pages locked while it changes them, so whoever comes to
+ * Replay has both leaf pages locked while it changes them, so a scan that comes to
  * one of them sees all of it.  For scans that have been there see index/README.md
  * and btree/standby_scan.c.
  *

@@ -9,9 +9,9 @@
  * the table's replica identity asks for.  Other records stay as they are.
  *
  * All this is done outside critical sections.  Values of the new row that are
- * in the TOAST table stay there (the decoder has seen their chunks, or they
- * have not changed); those of the old row are fetched, for they may be gone by
- * the time that somebody decodes.
+ * in the TOAST table stay there: the decoder has seen their chunks, or they
+ * have not changed.  Those of the old row are fetched, for they may be gone when
+ * the record is decoded.
  *
  *-------------------------------------------------------------------------
  */
