@@ -126,8 +126,8 @@ typedef Oid RelFileNumber;
 #endif
 
 /*
- * A page was found in memory by other means than ReadBuffer.  (Buffer accesses
- * as EXPLAIN counts them are up to whoever pins the buffer.)
+ * A page was found in memory by other means than ReadBuffer.  Buffer accesses as
+ * EXPLAIN counts them are counted where the buffer is pinned.
  */
 #if PG_VERSION_NUM >= 180000
 #define CountIOHit() \
