@@ -102,7 +102,7 @@ action_of_locked(XLogReaderState *record, uint8 block_id, Buffer buffer)
 
 /*
  * The page that the entries leave.  What scans have copied of it they may use while
- * they have it pinned (index/README.md), so it is locked first, when nobody has.
+ * they have it pinned (btree/README.md), so it is locked first, when nobody has.
  */
 static XLogRedoAction
 lock_left(XLogReaderState *record, RelFileLocator loc, BlockNumber left,

@@ -10,7 +10,7 @@
  * it.
  *
  * Replay has both leaf pages locked while it changes them, so a scan that comes to
- * one of them sees all of it.  For scans that have been there see index/README.md
+ * one of them sees all of it.  For scans that have been there see btree/README.md
  * and btree/standby_scan.c.
  *
  *-------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # What nbtree's scans are promised while VACUUM merges pages of an inplace_btree on a
-# primary (src/index/README.md): whatever kind of scan is in progress, no page is merged
+# primary (src/btree/README.md): whatever kind of scan is in progress, no page is merged
 # before it ends; a page that has been merged is not used anew while a snapshot is left
 # from before; who knows the rightmost page goes on there; and a sweep leaves the entries
 # of deleted rows to those who wait for scans.
