@@ -51,7 +51,7 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 				return true;
 			if (InplaceRestoreNeedsUndo(rel, buffer, off))
 				break;
-			InplaceRestoreRow(rel, buffer, off, true);
+			(void) InplaceRestoreRow(rel, buffer, off, true);
 		}
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		(void) UndoReserveRestore(rel, false);

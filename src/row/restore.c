@@ -277,7 +277,13 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off, bool must)
 		UndoFetch(rel, HdrUndoPtr(&rc.base), blk, off, &rc.base, false, rec);
 		UndoWalkCheck(&guard, rel, HdrUndoPtr(&rc.base), blk, off);
 		if (!restore_version(rel, buffer, off, &rc, rec, must))
+		{
+			/* a caller that must have the row restored would try for ever */
+			if (must)
+				elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
+					 blk, off, RelationGetRelationName(rel));
 			break;
+		}
 		changed = true;
 	}
 
@@ -349,10 +355,7 @@ inplace_restore_page(Relation rel, Buffer buffer, bool must)
 			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 			continue;
 		}
-		if (!InplaceRestoreRow(rel, buffer, off, must) && must)
-			elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
-				 BufferGetBlockNumber(buffer), off,
-				 RelationGetRelationName(rel));
+		(void) InplaceRestoreRow(rel, buffer, off, must);
 		off++;
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
