@@ -315,6 +315,13 @@ DatabasesChanged(Datum arg, int cacheid, uint32 hashvalue)
 	databases_changed = true;
 }
 
+/* the server marks it so, by a connection limit that cannot be set */
+static bool
+DropWasInterrupted(Form_pg_database form)
+{
+	return form->datconnlimit == -2;
+}
+
 /*
  * All databases have to be visited once after the start, and those that are made
  * later too: the template may have had undo.
@@ -341,9 +348,8 @@ LauncherListDatabases(void)
 		DatabaseEntry *db = LauncherDatabase(form->oid);
 
 		db->listed = true;
-		/* a connection limit of -2 marks one whose DROP was interrupted */
 		if (ndatabases > known && form->datallowconn &&
-			form->datconnlimit != -2)
+			!DropWasInterrupted(form))
 			db->visit = true;
 	}
 	table_endscan(scan);
@@ -515,15 +521,22 @@ LauncherChoose(bool *waiting)
 }
 
 /*
- * It may have been dropped meanwhile.
+ * It may have been dropped meanwhile.  One whose DROP was interrupted is as good as
+ * gone: nobody can connect to it any more.
  */
 static bool
 DatabaseExists(Oid dboid)
 {
-	bool		exists;
+	HeapTuple	tuple;
+	bool		exists = false;
 
 	StartTransactionCommand();
-	exists = SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(dboid));
+	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(dboid));
+	if (HeapTupleIsValid(tuple))
+	{
+		exists = !DropWasInterrupted((Form_pg_database) GETSTRUCT(tuple));
+		ReleaseSysCache(tuple);
+	}
 	CommitTransactionCommand();
 	return exists;
 }
