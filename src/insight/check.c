@@ -443,42 +443,14 @@ check_block(CheckState *state, void *arg)
 
 /* ---------------- the function ---------------- */
 
-Datum
-inplace_check(PG_FUNCTION_ARGS)
+/*
+ * All of it, with a snapshot that is not the transaction's.
+ */
+static void
+CheckTable(CheckState *state, bool check_indexes)
 {
-	Oid			relid = PG_GETARG_OID(0);
-	bool		check_indexes = PG_GETARG_BOOL(1);
-	CheckState *state;
-	Oid			save_userid;
-	int			save_sec_context;
-	int			save_nestlevel;
 	BlockNumber block;
 
-	InplaceRequirePreload();
-	InitMaterializedSRF(fcinfo, 0);
-
-	state = palloc0(sizeof(CheckState));
-	state->rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	state->rel = InsightOpenTable(relid, false);
-	state->desc = RelationGetDescr(state->rel);
-	state->strategy = GetAccessStrategy(BAS_BULKREAD);
-	state->page_cxt = AllocSetContextCreate(CurrentMemoryContext,
-											"inplace check page",
-											ALLOCSET_DEFAULT_SIZES);
-	if (OidIsValid(state->rel->rd_rel->reltoastrelid))
-		state->toastrel = table_open(state->rel->rd_rel->reltoastrelid,
-									 AccessShareLock);
-
-	/* what index expressions call runs as the owner, as in an index build */
-	GetUserIdAndSecContext(&save_userid, &save_sec_context);
-	SetUserIdAndSecContext(state->rel->rd_rel->relowner,
-						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
-	save_nestlevel = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
-							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-
-	/* not the transaction's */
-	UndoHoldSuspend();
 	state->snapshot = RegisterSnapshot(GetLatestSnapshot());
 	PushActiveSnapshot(state->snapshot);
 	InsightLimitsInit(&state->limits, state->rel);
@@ -522,7 +494,52 @@ inplace_check(PG_FUNCTION_ARGS)
 
 	PopActiveSnapshot();
 	UnregisterSnapshot(state->snapshot);
-	UndoHoldResume();
+}
+
+Datum
+inplace_check(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_GETARG_OID(0);
+	bool		check_indexes = PG_GETARG_BOOL(1);
+	CheckState *state;
+	Oid			save_userid;
+	int			save_sec_context;
+	int			save_nestlevel;
+
+	InplaceRequirePreload();
+	InitMaterializedSRF(fcinfo, 0);
+
+	state = palloc0(sizeof(CheckState));
+	state->rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	state->rel = InsightOpenTable(relid, false);
+	state->desc = RelationGetDescr(state->rel);
+	state->strategy = GetAccessStrategy(BAS_BULKREAD);
+	state->page_cxt = AllocSetContextCreate(CurrentMemoryContext,
+											"inplace check page",
+											ALLOCSET_DEFAULT_SIZES);
+	if (OidIsValid(state->rel->rd_rel->reltoastrelid))
+		state->toastrel = table_open(state->rel->rd_rel->reltoastrelid,
+									 AccessShareLock);
+
+	/* what index expressions call runs as the owner, as in an index build */
+	GetUserIdAndSecContext(&save_userid, &save_sec_context);
+	SetUserIdAndSecContext(state->rel->rd_rel->relowner,
+						   save_sec_context | SECURITY_RESTRICTED_OPERATION);
+	save_nestlevel = NewGUCNestLevel();
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+
+	/* an error may end a subtransaction only */
+	UndoHoldSuspend();
+	PG_TRY();
+	{
+		CheckTable(state, check_indexes);
+	}
+	PG_FINALLY();
+	{
+		UndoHoldResume();
+	}
+	PG_END_TRY();
 	AtEOXact_GUC(false, save_nestlevel);
 	SetUserIdAndSecContext(save_userid, save_sec_context);
 

@@ -263,9 +263,9 @@ UndoHoldBeforeUtility(Node *stmt)
 }
 
 /*
- * For the time in which other snapshots are used.  If that ends with an error
- * UndoHoldResume need not be called: the rest of the session then publishes
- * nothing until a transaction is rolled back.
+ * For the time in which other snapshots are used.  Who calls it calls UndoHoldResume
+ * also after an error: that may end a subtransaction only, and the session would
+ * publish nothing any more.
  */
 void
 UndoHoldSuspend(void)
