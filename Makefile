@@ -20,12 +20,12 @@ OBJDIR = build
 SOURCES = $(sort $(wildcard src/*.c src/*/*.c))
 OBJS = $(SOURCES:%.c=$(OBJDIR)/%.o)
 
-# The script is sql/inplace--VERSION.sql, or put together from its parts.
+# This version's script is put together from its parts.  Those of older ones, and
+# those that lead from one to the next, are as they were (sql/README.md).
+EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" inplace.control)
 DATA = $(wildcard sql/inplace--*.sql)
-ifeq ($(DATA),)
 SQL_PARTS = $(sort $(wildcard sql/parts/*.sql))
-DATA_built = $(OBJDIR)/inplace--0.1.0.sql
-endif
+DATA_built = $(OBJDIR)/inplace--$(EXTVERSION).sql
 
 PG_CPPFLAGS = -I$(srcdir)/src
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
@@ -50,11 +50,9 @@ $(OBJS): $(OBJDIR)/%.o: %.c $(OBJDIR)/server
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-ifdef SQL_PARTS
-$(OBJDIR)/inplace--0.1.0.sql: $(SQL_PARTS)
+$(DATA_built): $(SQL_PARTS)
 	@mkdir -p $(@D)
 	cat $^ >$@
-endif
 
 $(OBJDIR)/server: FORCE
 	@mkdir -p $(@D)
@@ -69,13 +67,12 @@ $(OBJDIR)/regress:
 	mkdir -p $@
 
 # The archive for PGXN, of what has been committed.
-VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" inplace.control)
 .PHONY: dist
 dist:
 	@mkdir -p $(OBJDIR)
 	scripts/check-meta
-	git archive --format=zip --prefix=inplace-$(VERSION)/ \
-		-o $(OBJDIR)/inplace-$(VERSION).zip HEAD
-	@echo $(OBJDIR)/inplace-$(VERSION).zip
+	git archive --format=zip --prefix=inplace-$(EXTVERSION)/ \
+		-o $(OBJDIR)/inplace-$(EXTVERSION).zip HEAD
+	@echo $(OBJDIR)/inplace-$(EXTVERSION).zip
 
 -include $(OBJS:.o=.d)
