@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 MAIN = {"tps", "seconds", "wal_total_per_tx", "table_growth", "index_growth", "undo_peak", "loop"}
@@ -67,8 +68,10 @@ def how(document: dict[str, Any]) -> str:
 
 
 def markdown(document: dict[str, Any], everything: bool = False) -> str:
+    """As documents have it: no line over 120 columns, what is no figure below the table."""
     other = document["against"]
-    lines = [how(document), "", f"| workload | what | {other} | inplace | ratio | target | |",
+    published = []
+    lines = [*textwrap.wrap(how(document), 120, break_on_hyphens=False), "", f"| workload | what | {other} | inplace | ratio | target | |",
              "| --- | --- | ---: | ---: | ---: | --- | --- |"]
     for name, result in document["workloads"].items():
         with_target = {t["metric"] for t in result["targets"]}
@@ -86,5 +89,8 @@ def markdown(document: dict[str, Any], everything: bool = False) -> str:
             lines.append("| " + " | ".join(cells) + " |")
             first = False
         if result["published"]:
-            lines.append(f"| | *published: {result['published']}* | | | | | |")
+            published += textwrap.wrap(f"- `{name}`: {result['published']}", 120, subsequent_indent="  ",
+                                       break_on_hyphens=False)
+    if published:
+        lines += ["", "Published:", "", *published]
     return "\n".join(lines) + "\n"
