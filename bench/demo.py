@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from demo_lib import METHODS, Load, Server, human, say  # noqa: E402
+from demo_lib import METHODS, SCRIPTS, Load, Server, accounts, documents, human, say  # noqa: E402
 
 # Okabe and Ito's palette: told apart by colour-blind readers too.
 COLOUR = {"heap": "#D55E00", "inplace": "#0072B2", "undo": "#009E73"}
@@ -21,7 +21,7 @@ def progress(load):
         _, table, index, undo, _ = load.samples[-1]
         held = load.snap_from <= load.elapsed() < load.snap_to
         say(f"{load.method:8s} {load.tps[-1][0]:3.0f} s {load.tps[-1][1]:7.0f} TPS   "
-            f"table {human(table)}, indexes {human(index)}, undo {human(undo)}"
+            f"tables {human(table)}, indexes {human(index)}, undo {human(undo)}"
             + ("   (snapshot held)" if held else ""))
 
 
@@ -48,7 +48,7 @@ def table_rows(loads):
 
     for i, (name, show) in enumerate((
             ("transactions/s", lambda v: f"{v:.0f}"), ("WAL bytes/transaction", lambda v: f"{v:.0f}"),
-            ("table size", human), ("index size", human), ("undo size", human))):
+            ("size of the tables", human), ("size of the indexes", human), ("undo size", human))):
         for m in METHODS:
             if name == "undo size" and m == "heap":
                 continue
@@ -70,6 +70,24 @@ def print_table(rows):
         last = name
 
 
+def kind_rows(loads):
+    """[(measure, heap, inplace, inplace/heap)], as text: times in ms, means of the rounds."""
+    kinds = [(f"update of {name}, ms", lambda load, name=name: load.latency[name]) for name in SCRIPTS]
+    kinds.append(("reading the hot rows under the snapshot, ms", lambda load: load.read))
+    rows = []
+    for label, ms in kinds:
+        heap, inplace = (mean([ms(load) for load in loads[m]]) for m in METHODS)
+        rows.append((label, f"{heap:.2f}", f"{inplace:.2f}", f"{inplace / heap:.2f}"))
+    return rows
+
+
+def print_kinds(rows):
+    line = "{:<44} {:>10} {:>10} {:>13}"
+    print(line.format("", *METHODS, "inplace/heap"))
+    for row in rows:
+        print(line.format(*row))
+
+
 def growth(load):
     first, last = load.samples[0], load.samples[-1]
     return (last[1] + last[2]) - (first[1] + first[2])
@@ -84,7 +102,7 @@ def summary(loads):
            for m, rounds in loads.items()}
     each = " in each round" if len(loads["heap"]) > 1 else ""
     return [
-        f"Table and indexes grew by {human(gh)} with heap and by {human(gi)} with inplace{each}.",
+        f"Tables and indexes grew by {human(gh)} with heap and by {human(gi)} with inplace{each}.",
         f"inplace's undo grew to {human(peak)} at most, and was {human(left)} at the end.",
         f"{tps['heap']:.0f} transactions/s with heap, {tps['inplace']:.0f} with inplace "
         f"({tps['inplace'] / tps['heap']:.2f} of heap's).",
@@ -129,7 +147,7 @@ def plots(loads):
     mb = 1024 * 1024
     fig, ax = plt.subplots(figsize=(9, 4.2))
     for m in METHODS:
-        line(ax, loads[m], lambda load: [(s[0], s[1] / mb) for s in load.samples], f"{m}: table",
+        line(ax, loads[m], lambda load: [(s[0], s[1] / mb) for s in load.samples], f"{m}: tables",
              color=COLOUR[m], lw=2)
         line(ax, loads[m], lambda load: [(s[0], s[2] / mb) for s in load.samples], f"{m}: indexes",
              color=COLOUR[m], lw=1.5, ls="--")
@@ -163,13 +181,23 @@ p.small {{ color: #555; font-size: .9rem; }}
 </head>
 <body>
 <h1>Updates under a long-lived snapshot: inplace beside heap</h1>
-<ul>
-{summary}
-</ul>
 <h2>Size</h2>
 {sizes}
 <h2>Transactions per second</h2>
 {tps}
+<h2>In short</h2>
+<ul>
+{summary}
+</ul>
+<h2>Each kind of update</h2>
+<div class="wide">
+<table>
+<thead><tr><th>mean time</th><th>heap</th><th>inplace</th><th>inplace/heap</th></tr></thead>
+<tbody>
+{kinds}
+</tbody>
+</table>
+</div>
 <h2>Figures</h2>
 <div class="wide">
 <table>
@@ -179,7 +207,7 @@ p.small {{ color: #555; font-size: .9rem; }}
 </tbody>
 </table>
 </div>
-<p class="small">Sizes are those of pgbench_accounts at the end of each span; rates are means over it. A line for each of two rounds.
+<p class="small">Sizes are those of all tables at the end of each span; rates are means over it. A line for each of two rounds.
 WAL includes full page images.</p>
 <p class="small">{how}</p>
 </body>
@@ -187,15 +215,16 @@ WAL includes full page images.</p>
 """
 
 
-def write_report(path, loads, rows, how):
+def write_report(path, loads, rows, kinds, how):
     sizes, tps = plots(loads)
     cells = "\n".join(
         "<tr{}>{}</tr>".format(' class="ratio"' if row[1] == "inplace/heap" else "",
                                "".join(f"<td>{html.escape(c)}</td>" for c in row))
         for row in rows)
+    kinds = "\n".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in kinds)
     items = "\n".join(f"<li>{html.escape(line)}</li>" for line in summary(loads))
     with open(path, "w", encoding="utf-8") as f:
-        f.write(PAGE.format(summary=items, sizes=sizes, tps=tps, rows=cells, how=html.escape(how)))
+        f.write(PAGE.format(summary=items, sizes=sizes, tps=tps, kinds=kinds, rows=cells, how=html.escape(how)))
 
 
 def main():
@@ -215,15 +244,16 @@ def main():
     loads = {m: [] for m in METHODS}
     # What changes slowly on the machine meets both.
     for number, m in enumerate(METHODS + METHODS[::-1]):
-        say(f"{m}: loading pgbench's tables, scale {a.scale} ({a.scale * 100000} accounts)")
+        say(f"{m}: filling the tables: {accounts(a.scale)} accounts, {documents(a.scale)} documents, 100 counters")
         server.init(m, m, a.scale)
-        say(f"{m}: pgbench -N with {a.clients} clients for {a.seconds} s, "
+        say(f"{m}: updates by {a.clients} clients for {a.seconds} s, "
             f"a snapshot held from {snap_from:.0f} s to {snap_to:.0f} s (run {number + 1} of 4)")
-        loads[m].append(Load(server, m, m, a.seconds, a.clients, snap_from, snap_to).run(progress))
+        loads[m].append(Load(server, m, m, a.scale, a.seconds, a.clients, snap_from, snap_to).run(progress))
 
     how = (f"PostgreSQL {version}, {time.strftime('%Y-%m-%d %H:%M')}, {os.cpu_count()} CPUs. "
-           f"For each access method: pgbench -i -s {a.scale}, then pgbench -N (update one account, "
-           f"read it, insert into the history) with {a.clients} clients for {a.seconds} s, while "
+           f"For each access method: {accounts(a.scale)} accounts, {documents(a.scale)} documents of jsonb and "
+           f"100 counters. {a.clients} clients of pgbench for {a.seconds} s update the indexed balance of an account, "
+           f"a number in a document, and a counter, each as often as the others, while "
            f"another session holds a REPEATABLE READ snapshot from {loads['heap'][0].snap_from:.0f} s "
            f"to {loads['heap'][0].snap_to:.0f} s. Two rounds: heap, inplace, inplace, heap; same server, "
            f"same settings. The figures are means of both.")
@@ -231,12 +261,16 @@ def main():
     print()
     print_table(rows)
     print()
+    kinds = kind_rows(loads)
+    print_kinds(kinds)
+    print()
     for line in summary(loads):
         print(line)
-    write_report(a.out, loads, rows, how)
+    write_report(a.out, loads, rows, kinds, how)
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
-            json.dump({m: [{"samples": load.samples, "tps": load.tps} for load in rounds]
+            json.dump({m: [{"samples": load.samples, "tps": load.tps, "latency": load.latency, "read": load.read}
+                           for load in rounds]
                        for m, rounds in loads.items()}, f)
 
 

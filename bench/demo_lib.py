@@ -1,9 +1,11 @@
 """What ./demo is made of: a server, pgbench on it, and samples of
 sizes while it runs.  Needs psycopg2 and the pgbench of the server."""
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -47,14 +49,16 @@ class Server:
         self.sql("postgres",
                  f"ALTER DATABASE \"{db}\" SET default_table_access_method = '{method}'")
 
-    def init(self, db, method, scale, fillfactor=100):
-        """A fresh database with pgbench's tables."""
+    def init(self, db, method, scale):
+        """A fresh database with the tables of the load."""
         self.new_database(db, method)
-        self.run("pgbench", "-i", "-q", "-s", str(scale), "-F", str(fillfactor), db)
-        got = self.sql(db, "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam"
-                           " WHERE c.oid = 'pgbench_accounts'::regclass")
+        for statement in TABLES:
+            self.sql(db, statement.replace("$accounts", str(accounts(scale)))
+                     .replace("$documents", str(documents(scale))))
+        got = self.sql(db, "SELECT string_agg(DISTINCT amname, ' ') FROM pg_class c JOIN pg_am a ON a.oid = c.relam"
+                           " WHERE c.oid IN ('accounts'::regclass, 'documents'::regclass, 'counters'::regclass)")
         if got != method:
-            raise RuntimeError(f"pgbench_accounts is {got}, not {method}")
+            raise RuntimeError(f"the tables are {got}, not {method}")
 
     def command(self, program, *args):
         return [f"{self.bindir}/{program}", "-h", self.sock, "-p", "5432", "-U", "postgres", *args]
@@ -67,31 +71,61 @@ class Server:
             raise RuntimeError(f"{program} {' '.join(args)} failed:\n{done.stdout[-2000:]}")
         return done.stdout
 
-    def tps(self, db, *args, clients=8, seconds=10):
-        """Transactions per second of one pgbench run."""
-        out = self.run("pgbench", "-n", "-M", "prepared", "-c", str(clients),
-                       "-j", str(min(clients, 2)), "-T", str(seconds), *args, db)
-        if re.search(r"number of failed transactions: [1-9]|aborted", out):
-            raise RuntimeError("transactions failed:\n" + out[-2000:])
-        return float(re.search(r"^tps = ([0-9.]+)", out, re.M).group(1))
+
+def accounts(scale):
+    return 100000 * scale
 
 
-SAMPLE = """SELECT pg_relation_size('pgbench_accounts'),
-                   pg_indexes_size('pgbench_accounts'), {undo},
-                   pg_current_wal_lsn() - '0/0'::pg_lsn"""
+def documents(scale):
+    return 10000 * scale
+
+
+TABLES = (
+    "CREATE TABLE accounts (id int PRIMARY KEY, owner int, balance int, changes int, note text)",
+    "INSERT INTO accounts SELECT i, i % 1000, 0, 0, 'account ' || i FROM generate_series(1, $accounts) i",
+    "CREATE INDEX accounts_owner ON accounts (owner)",
+    "CREATE INDEX accounts_balance ON accounts (balance)",
+    "CREATE TABLE documents (id int PRIMARY KEY, body jsonb)",
+    """INSERT INTO documents SELECT i, jsonb_build_object('name', 'document ' || i, 'visits', 1000,
+           'lines', (SELECT jsonb_agg(md5(i || ' ' || j)) FROM generate_series(1, 25) j))
+       FROM generate_series(1, $documents) i""",
+    "CREATE TABLE counters (id int PRIMARY KEY, n bigint)",
+    "INSERT INTO counters SELECT i, 0 FROM generate_series(1, 100) i",
+)
+
+# What the clients do, each as often as the others.
+SCRIPTS = {
+    "an indexed column": """\\set id random(1, :accounts)
+\\set delta random(-5000, 5000)
+UPDATE accounts SET balance = balance + :delta, changes = changes + 1 WHERE id = :id;
+""",
+    "a document": """\\set id random(1, :documents)
+UPDATE documents SET body = jsonb_set(body, '{visits}', to_jsonb((body->>'visits')::int + 1)) WHERE id = :id;
+""",
+    "a hot row": """\\set id random(1, 100)
+UPDATE counters SET n = n + 1 WHERE id = :id;
+""",
+}
+
+SAMPLE = """SELECT sum(pg_relation_size(t)), sum(pg_indexes_size(t)), {undo},
+                   pg_current_wal_lsn() - '0/0'::pg_lsn
+            FROM unnest('{{accounts,documents,counters}}'::regclass[]) t"""
 
 
 class Load:
-    """One run of 'pgbench -N' with a snapshot held from second snap_from to
-    snap_to, and a sample of the sizes each second.
+    """One run of pgbench with a snapshot held from second snap_from to snap_to, and
+    a sample of the sizes each second.
 
-    samples: [(second, table bytes, index bytes, undo bytes, wal position)]
+    samples: [(second, bytes of tables, of indexes, of undo, wal position)]
     tps:     [(second, transactions per second)]
+    latency: {name in SCRIPTS: ms}
+    read:    ms that it takes to read the hot rows under the snapshot, at its end
     """
 
-    def __init__(self, server, db, method, seconds, clients, snap_from, snap_to):
+    def __init__(self, server, db, method, scale, seconds, clients, snap_from, snap_to):
         self.server, self.db, self.method = server, db, method
-        self.seconds, self.clients = seconds, clients
+        self.scale, self.seconds, self.clients = scale, seconds, clients
+        self.latency, self.read = {}, None
         self.snap_from, self.snap_to = snap_from, snap_to
         self.samples, self.tps = [], []
         self.total_tps = self.transactions = None
@@ -127,12 +161,14 @@ class Load:
             conn = self.server.connect(self.db, autocommit=False)
             conn.set_session(isolation_level="REPEATABLE READ")
             cur = conn.cursor()
-            query = "SELECT count(*), sum(bbalance) FROM pgbench_branches"
+            query = "SELECT count(*), sum(n) FROM counters"
             cur.execute(query)
             first = cur.fetchone()
             self.snap_from = self.elapsed()
             self._stop.wait(max(0, self.snap_to - self.elapsed()))
+            begin = time.monotonic()
             cur.execute(query)
+            self.read = 1000 * (time.monotonic() - begin)
             if cur.fetchone() != first:
                 raise RuntimeError("the held snapshot changed")
             conn.rollback()
@@ -141,17 +177,47 @@ class Load:
         except Exception as e:
             self._errors.append(e)
 
-    def run(self, also=None):
-        """also: a function called about once a second with this object."""
-        self.server.sql(self.db, "VACUUM ANALYZE pgbench_accounts")
-        self.server.sql(self.db, "CHECKPOINT")
-        self._start = time.monotonic()
-        threads = [threading.Thread(target=self._sampler), threading.Thread(target=self._holder)]
-        pgbench = subprocess.Popen(
-            self.server.command("pgbench", "-n", "-N", "-M", "prepared",
+    def _pgbench(self, directory):
+        """pgbench with the scripts, which are written to that directory."""
+        files = []
+        for number, text in enumerate(SCRIPTS.values()):
+            path = os.path.join(directory, f"{number}.sql")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            files += ["-f", path]
+        return subprocess.Popen(
+            self.server.command("pgbench", "-n", "-M", "prepared", *files,
+                                "-D", f"accounts={accounts(self.scale)}", "-D", f"documents={documents(self.scale)}",
                                 "-c", str(self.clients), "-j", str(min(self.clients, 2)),
                                 "-T", str(self.seconds), "-P", "1", self.db),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, also=None):
+        """also: a function called about once a second with this object."""
+        self.server.sql(self.db, "VACUUM ANALYZE")
+        self.server.sql(self.db, "CHECKPOINT")
+        with tempfile.TemporaryDirectory() as directory:
+            self._load(directory, also)
+        self._check()
+        # One sample more: the state when the load has ended.
+        conn = self.server.connect(self.db)
+        with conn.cursor() as cur:
+            cur.execute(self._sample_query())
+            self.samples.append((self.elapsed(), *map(int, cur.fetchone())))
+        conn.close()
+        return self
+
+    def _check(self):
+        """Is each committed update there, and no other?"""
+        n = self.server.sql(self.db, "SELECT (SELECT sum(changes) FROM accounts) + (SELECT sum(n) FROM counters)"
+                                     " + (SELECT sum((body->>'visits')::int - 1000) FROM documents)")
+        if n != self.transactions:
+            raise RuntimeError(f"{self.transactions} updates, but {n} are in the tables")
+
+    def _load(self, directory, also):
+        self._start = time.monotonic()
+        threads = [threading.Thread(target=self._sampler), threading.Thread(target=self._holder)]
+        pgbench = self._pgbench(directory)
         for t in threads:
             t.start()
         other = []
@@ -180,13 +246,13 @@ class Load:
                 t.join()
         if self._errors:
             raise self._errors[0]
-        # One sample more: the state when the load has ended.
-        conn = self.server.connect(self.db)
-        with conn.cursor() as cur:
-            cur.execute(self._sample_query())
-            self.samples.append((self.elapsed(), *map(int, cur.fetchone())))
-        conn.close()
-        return self
+        self._by_script("".join(other))
+
+    def _by_script(self, output):
+        """What pgbench says of each script."""
+        parts = re.split(r"^SQL script \d+: ", output, flags=re.M)[1:]
+        for name, part in zip(SCRIPTS, parts, strict=True):
+            self.latency[name] = float(re.search(r"^ - latency average = ([0-9.]+) ms", part, re.M).group(1))
 
     def at(self, second):
         """The last sample not later than that second."""
