@@ -3,6 +3,7 @@ sizes while it runs.  Needs psycopg2 and the pgbench of the server."""
 
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -119,7 +120,7 @@ class Load:
     samples: [(second, bytes of tables, of indexes, of undo, wal position)]
     tps:     [(second, transactions per second)]
     latency: {name in SCRIPTS: ms}
-    read:    ms that it takes to read the hot rows under the snapshot, at its end
+    read:    ms that reading the hot rows under the snapshot takes at its end, median of 5
     """
 
     def __init__(self, server, db, method, scale, seconds, clients, snap_from, snap_to):
@@ -166,11 +167,14 @@ class Load:
             first = cur.fetchone()
             self.snap_from = self.elapsed()
             self._stop.wait(max(0, self.snap_to - self.elapsed()))
-            begin = time.monotonic()
-            cur.execute(query)
-            self.read = 1000 * (time.monotonic() - begin)
-            if cur.fetchone() != first:
-                raise RuntimeError("the held snapshot changed")
+            reads = []
+            for _ in range(5):
+                begin = time.monotonic()
+                cur.execute(query)
+                reads.append(1000 * (time.monotonic() - begin))
+                if cur.fetchone() != first:
+                    raise RuntimeError("the held snapshot changed")
+            self.read = statistics.median(reads)
             conn.rollback()
             conn.close()
             self.snap_to = self.elapsed()
