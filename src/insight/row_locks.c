@@ -22,7 +22,7 @@
 #include "miscadmin.h"
 #include "page/page.h"
 #include "page/tuple.h"
-#include "row/rowcheck.h"
+#include "row/row_lock.h"
 #include "storage/procarray.h"
 #include "utils/acl.h"
 #include "utils/array.h"

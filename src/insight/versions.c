@@ -21,7 +21,7 @@
 #include "page/compare.h"
 #include "page/page.h"
 #include "page/tuple.h"
-#include "row/rowcheck.h"
+#include "row/row_lock.h"
 #include "undo/undo.h"
 #include "utils/array.h"
 #include "utils/builtins.h"

@@ -26,6 +26,8 @@
 #include "page/tuple.h"
 #include "pgstat.h"
 #include "row/change.h"
+#include "row/lock_queue.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"

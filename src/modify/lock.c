@@ -16,6 +16,8 @@
 #include "page/tuple.h"
 #include "row/change.h"
 #include "row/found_row.h"
+#include "row/lock_queue.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"

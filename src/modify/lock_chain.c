@@ -32,6 +32,7 @@
 #include "page/tuple.h"
 #include "row/change.h"
 #include "row/lock_trace.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"

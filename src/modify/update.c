@@ -43,6 +43,8 @@
 #include "pgstat.h"
 #include "row/change.h"
 #include "row/link.h"
+#include "row/lock_queue.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"

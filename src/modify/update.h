@@ -14,6 +14,7 @@
 #include "page/compare.h"
 #include "page/page.h"
 #include "page/tuple.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "undo/undo.h"

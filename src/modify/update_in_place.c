@@ -20,6 +20,7 @@
 #include "page/tuple.h"
 #include "row/change.h"
 #include "row/link.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/visibility.h"
 #include "undo/append.h"

@@ -17,6 +17,7 @@
 #include "page/page.h"
 #include "page/tuple.h"
 #include "row/change.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "undo/append.h"
 #include "undo/record.h"

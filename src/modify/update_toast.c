@@ -14,6 +14,7 @@
 #include "modify/update.h"
 #include "page/compare.h"
 #include "page/tuple.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/visibility.h"
 #include "utils/memutils.h"

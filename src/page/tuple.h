@@ -313,7 +313,7 @@ TidSetTagged(ItemPointer tid, BlockNumber blk, OffsetNumber off,
  * What a predicate lock, and the queue for a row, names: a version of the row, not
  * the row.  A transaction that replaces a newer version than the one read
  * conflicts with the reader only through the transaction that made that one.  For
- * queues see rowcheck.c.  The row's first version has the plain TID.
+ * queues see lock_queue.c.  The row's first version has the plain TID.
  *
  * Two versions may share a name, 125 updates apart.  Then a writer of the later
  * one counts as in conflict with a reader of the earlier one, and the reader had to

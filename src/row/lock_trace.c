@@ -36,6 +36,7 @@
 #include "access/multixact.h"
 #include "page/tuple.h"
 #include "row/lock_trace.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "undo/undo.h"

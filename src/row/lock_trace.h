@@ -11,6 +11,7 @@
 #include "inplace.h"
 
 #include "page/tuple.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "undo/undo.h"

@@ -19,7 +19,7 @@
 
 #include "page/tuple.h"
 #include "row/own_lock.h"
-#include "row/rowcheck.h"
+#include "row/row_lock.h"
 #include "storage/proc.h"
 
 static struct

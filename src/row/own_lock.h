@@ -11,7 +11,7 @@
 #include "inplace.h"
 
 #include "page/tuple.h"
-#include "row/rowcheck.h"
+#include "row/row_lock.h"
 
 extern void inplace_note_own_lock(Relation rel, BlockNumber blk,
 								  OffsetNumber off, UndoPtr ptr,

@@ -29,6 +29,7 @@
 #include "row/change.h"
 #include "row/lock_trace.h"
 #include "row/restore.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/visibility.h"
 #include "undo/append.h"

@@ -13,55 +13,10 @@
 
 #include "access/clog.h"
 #include "page/tuple.h"
+#include "row/row_lock.h"
 #include "row/target.h"
-#include "storage/lmgr.h"
 #include "undo/record.h"
 #include "undo/undo.h"
-
-/*
- * What is known of a row's lockers besides (lock_trace.c).
- */
-typedef struct LockTrace
-{
-	bool		before;			/* those not in old[] have locked the version
-								 * before the newest, too */
-	uint8		undone;			/* 1 + LockTupleMode of a change that was
-								 * rolled back beside the lock, or 0 */
-	int			nold;
-	OldLocker	old[MAX_OLD_LOCKERS];
-} LockTrace;
-
-/*
- * The lockers of a row.  Fills xid (or multi) and returns true if the row
- * has lockers recorded that may still be alive.  base is the header
- * without its lock (for a new undo record on top).
- */
-typedef struct RowLockers
-{
-	bool		multi;
-	TransactionId xid;			/* or MultiXactId */
-	LockTupleMode mode;			/* the strongest */
-	LockTrace	trace;
-	InplaceTupleHeaderData base;
-} RowLockers;
-
-extern bool inplace_get_lockers(Relation rel, InplaceTupleHeader tup,
-								BlockNumber blk, OffsetNumber off,
-								RowLockers *lockers);
-
-/* is any locker of the row other than this transaction still running? */
-extern bool inplace_lockers_alive(const RowLockers *lockers);
-
-/*
- * The heavyweight lock on a version of a row, held by a backend that waits for
- * the row.
- */
-typedef struct RowQueue
-{
-	bool		held;
-	LockTupleMode mode;
-	ItemPointerData place;		/* not a TID to be read, see rowcheck.c */
-} RowQueue;
 
 typedef struct RowCheck
 {
@@ -109,16 +64,6 @@ extern TM_Result inplace_row_check(Relation rel, Buffer buffer,
 								   TM_FailureData *tmfd);
 
 /*
- * Pages unlocked; returns false for LockWaitSkip if it would have to wait.  With
- * no queue (NULL) it waits without standing in one.
- */
-extern bool inplace_row_wait(Relation rel, RowTarget *target,
-							 const RowCheck *rc, LockTupleMode mode,
-							 LockWaitPolicy policy, XLTW_Oper oper,
-							 RowQueue *queue);
-extern void inplace_row_wait_done(Relation rel, RowQueue *queue);
-
-/*
  * Another transaction's change of the row is in progress, and the last such change
  * conflicts with this mode.  Returns the xid, of the transaction or of one of its
  * subtransactions, that a backend which wants the row in this mode has to wait for.
@@ -134,11 +79,6 @@ extern TransactionId inplace_first_in_the_way(Relation rel,
  */
 extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 										 const RowTarget *target);
-
-/* strengths: of a multixact's member, of the change that made a version */
-extern bool inplace_lock_modes_conflict(LockTupleMode a, LockTupleMode b);
-extern LockTupleMode inplace_member_mode(MultiXactStatus status);
-extern LockTupleMode inplace_change_mode(InplaceTupleHeader tup);
 
 /* the header of the version before, see rowcheck.c */
 extern bool inplace_version_before(Relation rel, const ItemPointerData *tid,
@@ -167,49 +107,5 @@ extern bool inplace_cut_older(Relation rel, InplaceTupleHeader base,
 extern bool inplace_is_first_version(InplaceTupleHeader base, XidStatus status);
 extern bool inplace_removable_here(Relation rel, InplaceTupleHeader base,
 								   XidStatus status);
-
-/*
- * The lockers of the row that are alive, with ourselves in "mode" added if
- * xid is valid: *locker, *multi, *strongest.  False if there are none.
- */
-extern bool inplace_compute_lockers(const RowCheck *rc, TransactionId xid,
-									LockTupleMode mode, TransactionId *locker,
-									bool *multi, LockTupleMode *strongest);
-
-/* put lock bits for an UNDO_LOCK record at ptr on a header */
-extern void inplace_header_lock_indirect(InplaceTupleHeader hdr, UndoPtr ptr,
-										 bool multi, LockTupleMode mode);
-extern void inplace_header_lock_direct(InplaceTupleHeader hdr,
-									   TransactionId locker, bool multi,
-									   LockTupleMode mode, uint8 undone);
-
-/* an UNDO_LOCK record in dst; returns its length */
-extern Size inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
-									OffsetNumber off,
-									const InplaceTupleHeaderData *base,
-									TransactionId locker,
-									const LockTrace *trace);
-
-#define UNDO_LOCK_RECORD_SIZE \
-	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + sizeof(uint32) + \
-	 MAX_OLD_LOCKERS * sizeof(OldLocker))
-
-/*
- * Would a lock of the row go to undo, and is there no room reserved for it?  Then
- * the page has to be unlocked first, for UndoReserve.
- */
-extern bool inplace_lock_lacks_undo(Relation rel, const RowCheck *rc);
-
-/*
- * Record the lockers on the row's header, with WAL; the page is exclusively
- * locked, its visibility map page pinned if it is all-visible.  xid is the
- * locker that is new, which rc->replacer belongs to.
- */
-extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
-								 OffsetNumber off, const RowCheck *rc,
-								 TransactionId xid, TransactionId locker,
-								 bool multi, LockTupleMode mode);
-
-extern const LOCKMODE inplace_row_lockmode[];
 
 #endif							/* INPLACE_ROWCHECK_H */

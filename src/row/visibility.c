@@ -29,6 +29,7 @@
 #include "page/protect.h"
 #include "page/slot.h"
 #include "page/tuple.h"
+#include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"

@@ -24,7 +24,7 @@
 #include "freeze/freeze_stats.h"
 #include "page/page.h"
 #include "page/tuple.h"
-#include "row/rowcheck.h"
+#include "row/row_lock.h"
 #include "row/visibility.h"
 #include "undo/record.h"
 #include "undo/undo.h"

@@ -81,7 +81,7 @@
 #include "page/page.h"
 #include "page/protect.h"
 #include "page/tuple.h"
-#include "row/rowcheck.h"
+#include "row/row_lock.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "vacuum/compat_vacuum.h"

@@ -1,0 +1,169 @@
+/*-------------------------------------------------------------------------
+ *
+ * lock_queue.c
+ *	  Waiting for a row.
+ *
+ * Nobody waits with a page locked.  A backend that has to wait takes the
+ * heavyweight tuple lock first, so that waiters are served in turn.  It takes
+ * that of the version which it is about to lock.  This is the newest committed
+ * version; or the version meant, though it has been replaced, while somebody
+ * still holds a lock on that.  On heap each version is a tuple with a TID of
+ * its own; here a lock's block and offset are made from the row's TID and the
+ * version (queue_place).  A backend that goes on to a newer version gives up
+ * its place at the one before, unless it gets the lock of the newer one
+ * without a wait (lock.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "common/hashfn.h"
+#include "page/tuple.h"
+#include "row/lock_queue.h"
+#include "row/row_lock.h"
+#include "row/rowcheck.h"
+#include "row/target.h"
+#include "row/visibility.h"
+#include "storage/lmgr.h"
+
+static void
+lock_not_available(Relation rel)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not obtain lock on row in relation \"%s\"",
+					RelationGetRelationName(rel))));
+}
+
+static bool
+wait_for_xid(Relation rel, ItemPointer tid, TransactionId xid,
+			 LockWaitPolicy policy, XLTW_Oper oper)
+{
+	if (policy == LockWaitBlock)
+		XactLockTableWait(xid, rel, tid, oper);
+	else if (!TryXactLockTableWait(xid, policy == LockWaitError && log_lock_failures))
+	{
+		if (policy == LockWaitError)
+			lock_not_available(rel);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * What the lock on a version names.  A row's first version at its TID has the
+ * TID; others have their tags on top of the offset.  Tags come again after 125
+ * updates.  That many can happen while a backend waits to change the keys, as
+ * others with FOR KEY SHARE let the row be updated; and backends that wait for
+ * different versions must not stand in one queue.  So the upper half of the block
+ * number tells the transactions apart that made the versions.  If two versions,
+ * of one row or of two, have the same place nevertheless, a backend waits longer
+ * than it would have to.
+ */
+static void
+queue_place(ItemPointer place, ItemPointer tid, const RowCheck *rc)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+
+	if (!TagIsFirst(rc->queue_tag))
+		blk ^= murmurhash32(rc->queue_xid) & 0xFFFF0000;
+	TidSetVersion(place, blk, ItemPointerGetOffsetNumber(tid), rc->queue_tag);
+}
+
+/*
+ * Take a place in a queue.  A backend that has a place in that of an older
+ * version already keeps it until it has the new one, if it gets that at once.
+ * So those behind it, which go the same way, come after it.
+ */
+static bool
+join_queue(Relation rel, ItemPointer place, LockTupleMode mode,
+		   LockWaitPolicy policy, RowQueue *queue)
+{
+	LOCKMODE	lockmode = inplace_row_lockmode[mode];
+	RowQueue	before = *queue;
+
+	if (queue->held && ItemPointerEquals(&queue->place, place))
+		return true;
+	queue->place = *place;
+	queue->mode = mode;
+	queue->held = TryLockTuple(rel, place, lockmode,
+							   policy == LockWaitError && log_lock_failures);
+	inplace_row_wait_done(rel, &before);
+	if (queue->held)
+		return true;
+	if (policy == LockWaitBlock)
+	{
+		LockTuple(rel, place, lockmode);
+		queue->held = true;
+		return true;
+	}
+	if (policy == LockWaitError)
+		lock_not_available(rel);
+	return false;
+}
+
+bool
+inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
+				 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
+				 RowQueue *queue)
+{
+	ItemPointer tid = &target->tid;
+
+	/*
+	 * A backend that already holds a lock on the row, or has changed it, does
+	 * not queue behind those that wait for it: that would be a deadlock.  In
+	 * heap a changed row has another TID, where nobody queues.
+	 */
+	if (queue != NULL && !rc->own_lock && rc->status != XID_CURRENT)
+	{
+		ItemPointerData place;
+
+		queue_place(&place, tid, rc);
+		if (!join_queue(rel, &place, mode, policy, queue))
+			return false;
+	}
+	if (queue != NULL)
+	{
+		if (rc->old_version)
+			target->queued_old = true;
+		else
+			target->queued = true;
+	}
+
+	if (TransactionIdIsValid(rc->wait_xid) &&
+		!wait_for_xid(rel, tid, rc->wait_xid, policy, oper))
+		return false;
+	if (TransactionIdIsValid(rc->wait_locker) &&
+		!wait_for_xid(rel, tid, rc->wait_locker, policy, oper))
+		return false;
+
+	if (MultiXactIdIsValid(rc->wait_multi))
+	{
+		MultiXactMember *members;
+		int			nmembers;
+		bool		done = true;
+
+		nmembers = GetMultiXactIdMembers(rc->wait_multi, &members, false, true);
+		for (int i = 0; i < nmembers && done; i++)
+		{
+			if (TransactionIdIsCurrentTransactionId(members[i].xid) ||
+				!inplace_lock_modes_conflict(mode, inplace_member_mode(members[i].status)))
+				continue;
+			if (!TransactionIdIsInProgress(members[i].xid))
+				continue;
+			done = wait_for_xid(rel, tid, members[i].xid, policy, oper);
+		}
+		if (nmembers > 0)
+			pfree(members);
+		return done;
+	}
+	return true;
+}
+
+void
+inplace_row_wait_done(Relation rel, RowQueue *queue)
+{
+	if (queue->held)
+		UnlockTuple(rel, &queue->place, inplace_row_lockmode[queue->mode]);
+	queue->held = false;
+}
