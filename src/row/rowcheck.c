@@ -413,6 +413,122 @@ replacing_cid(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 	}
 }
 
+/*
+ * The newest version is of our own transaction.  Returns TM_Ok if the row may be
+ * changed as far as that goes.
+ */
+static TM_Result
+check_own_change(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+				 CommandId curcid, RowCheck *rc, TM_FailureData *tmfd)
+{
+	bool		deleted = (tup->t_infomask & IP_DELETED) != 0;
+
+	rc->cid = inplace_change_cid(rel, tup,
+								 ItemPointerGetBlockNumber(&target->tid),
+								 ItemPointerGetOffsetNumber(&target->tid));
+	if (rc->cid >= curcid)
+	{
+		fill_tmfd(rel, tup, target,
+				  replacing_cid(rel, tup, target, curcid, rc->cid), tmfd);
+		if ((rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0)
+			return TM_Invisible;
+		/* is it this version itself that is meant? */
+		if (!deleted && target->kind != TARGET_SEEN &&
+			inplace_is_target(target, tup, rc->status, rc->cid))
+			return TM_Invisible;
+		return TM_SelfModified;
+	}
+	if (deleted)
+	{
+		fill_tmfd(rel, tup, target, rc->cid, tmfd);
+		return TM_Invisible;
+	}
+	return TM_Ok;
+}
+
+/*
+ * The newest version is of a transaction in progress.
+ */
+static TM_Result
+check_change_in_progress(Relation rel, InplaceTupleHeader tup,
+						 const RowTarget *target, LockTupleMode mode,
+						 RowCheck *rc, TM_FailureData *tmfd)
+{
+	if (rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE))
+	{
+		/* not there yet for anybody else */
+		fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+		return TM_Invisible;
+	}
+	if (!inplace_lock_modes_conflict(mode, inplace_change_mode(tup)) &&
+		target_below_nonkey_changes(rel, tup, target, &rc->replacer))
+	{
+		rc->below_busy = true;
+		return lockers_conflict(rc, mode) ? TM_BeingModified : TM_Ok;
+	}
+	if (replaced_before(rel, tup, target, mode, rc))
+	{
+		if (inplace_old_version_locked(rel, tup, target, mode, rc))
+			return TM_BeingModified;
+		fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+		tmfd->ctid = target->tid;
+		return TM_Updated;
+	}
+
+	/*
+	 * Wait for lockers in the way, too, before looking again.  Heap has all
+	 * of them in one multixact, and the first in the queue stays first for
+	 * all of them.
+	 */
+	if (lockers_conflict(rc, mode))
+		rc->wait_locker = rc->wait_xid;
+	rc->wait_xid = inplace_first_in_the_way(rel, &target->tid, tup, mode);
+	return TM_BeingModified;
+}
+
+/*
+ * The newest version is a delete, or a move, that has committed.
+ */
+static TM_Result
+check_deleted(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+			  LockTupleMode mode, RowCheck *rc, TM_FailureData *tmfd)
+{
+	if (mode == LockTupleKeyShare && target->kind != TARGET_NEWEST &&
+		(tup->t_infomask & IP_MOVED) &&
+		target_below_nonkey_changes(rel, tup, target, &rc->replacer))
+	{
+		rc->below_busy = true;
+		return TM_Ok;
+	}
+	if ((tup->t_infomask & IP_MOVED) &&
+		inplace_old_version_locked(rel, tup, target, mode, rc))
+		return TM_BeingModified;
+	fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
+	if ((tup->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) != 0 ||
+		updated_before_delete(rel, tup, target, mode))
+		return TM_Updated;
+	return TM_Deleted;
+}
+
+/*
+ * The newest version, ours or committed, has replaced the one that is meant.
+ */
+static TM_Result
+check_replaced(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
+			   LockTupleMode mode, RowCheck *rc, TM_FailureData *tmfd)
+{
+	if (mode == LockTupleKeyShare && rc->status == XID_COMMITTED &&
+		target_below_nonkey_changes(rel, tup, target, &rc->replacer))
+	{
+		rc->below_busy = true;
+		return lockers_conflict(rc, mode) ? TM_BeingModified : TM_Ok;
+	}
+	if (inplace_old_version_locked(rel, tup, target, mode, rc))
+		return TM_BeingModified;
+	fill_tmfd(rel, tup, target, rc->cid, tmfd);
+	return TM_Updated;
+}
+
 TM_Result
 inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 				  CommandId curcid, LockTupleMode mode, RowCheck *rc,
@@ -421,7 +537,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
 	InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
-	bool		deleted = (tup->t_infomask & IP_DELETED) != 0;
+	TM_Result	result;
 
 	rc->wait_xid = InvalidTransactionId;
 	rc->wait_multi = InvalidMultiXactId;
@@ -453,82 +569,17 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	switch (rc->status)
 	{
 		case XID_CURRENT:
-			rc->cid = inplace_change_cid(rel, tup, blk, off);
-			if (rc->cid >= curcid)
-			{
-				fill_tmfd(rel, tup, target,
-						  replacing_cid(rel, tup, target, curcid, rc->cid),
-						  tmfd);
-				if ((rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE)) != 0)
-					return TM_Invisible;
-				/* is it this version itself that is meant? */
-				if (!deleted && target->kind != TARGET_SEEN &&
-					inplace_is_target(target, tup, rc->status, rc->cid))
-					return TM_Invisible;
-				return TM_SelfModified;
-			}
-			if (deleted)
-			{
-				fill_tmfd(rel, tup, target, rc->cid, tmfd);
-				return TM_Invisible;
-			}
+			result = check_own_change(rel, tup, target, curcid, rc, tmfd);
+			if (result != TM_Ok)
+				return result;
 			break;
 
 		case XID_IN_PROGRESS:
-			if (rc->base.t_infomask & (IP_FRESH | IP_SPECULATIVE))
-			{
-				/* not there yet for anybody else */
-				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
-				return TM_Invisible;
-			}
-			if (!inplace_lock_modes_conflict(mode, inplace_change_mode(tup)))
-			{
-				if (target_below_nonkey_changes(rel, tup, target, &rc->replacer))
-				{
-					rc->below_busy = true;
-					if (lockers_conflict(rc, mode))
-						return TM_BeingModified;
-					return TM_Ok;
-				}
-			}
-			if (replaced_before(rel, tup, target, mode, rc))
-			{
-				if (inplace_old_version_locked(rel, tup, target, mode, rc))
-					return TM_BeingModified;
-				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
-				tmfd->ctid = target->tid;
-				return TM_Updated;
-			}
-
-			/*
-			 * Wait for lockers in the way, too, before looking again.  Heap
-			 * has all of them in one multixact, and the first in the queue
-			 * stays first for all of them.
-			 */
-			if (lockers_conflict(rc, mode))
-				rc->wait_locker = rc->wait_xid;
-			rc->wait_xid = inplace_first_in_the_way(rel, &target->tid, tup, mode);
-			return TM_BeingModified;
+			return check_change_in_progress(rel, tup, target, mode, rc, tmfd);
 
 		case XID_COMMITTED:
-			if (deleted)
-			{
-				if (mode == LockTupleKeyShare && target->kind != TARGET_NEWEST &&
-					(tup->t_infomask & IP_MOVED) &&
-					target_below_nonkey_changes(rel, tup, target, &rc->replacer))
-				{
-					rc->below_busy = true;
-					return TM_Ok;
-				}
-				if ((tup->t_infomask & IP_MOVED) &&
-					inplace_old_version_locked(rel, tup, target, mode, rc))
-					return TM_BeingModified;
-				fill_tmfd(rel, tup, target, InvalidCommandId, tmfd);
-				if ((tup->t_infomask & (IP_MOVED | IP_MOVED_PARTITION)) != 0 ||
-					updated_before_delete(rel, tup, target, mode))
-					return TM_Updated;
-				return TM_Deleted;
-			}
+			if (tup->t_infomask & IP_DELETED)
+				return check_deleted(rel, tup, target, mode, rc, tmfd);
 			break;
 
 		case XID_ABORTED:
@@ -536,18 +587,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	}
 
 	if (!inplace_is_target(target, tup, rc->status, rc->cid))
-	{
-		if (mode == LockTupleKeyShare && rc->status == XID_COMMITTED &&
-			target_below_nonkey_changes(rel, tup, target, &rc->replacer))
-		{
-			rc->below_busy = true;
-			return lockers_conflict(rc, mode) ? TM_BeingModified : TM_Ok;
-		}
-		if (inplace_old_version_locked(rel, tup, target, mode, rc))
-			return TM_BeingModified;
-		fill_tmfd(rel, tup, target, rc->cid, tmfd);
-		return TM_Updated;
-	}
+		return check_replaced(rel, tup, target, mode, rc, tmfd);
 
 	if (lockers_conflict(rc, mode) || (rc->must_queue && !target->queued))
 		return TM_BeingModified;
