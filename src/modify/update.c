@@ -391,29 +391,27 @@ excludes_key_share(UpdateState *us)
 }
 
 /*
- * Let go of all.  "oldcopy" if what was stored in the TOAST table for the new row
- * has to go again.
+ * Let go of all.  What was stored in the TOAST table for the new row has to go
+ * again.
  */
 static void
-give_up(UpdateState *us, InplaceTupleHeader oldcopy)
+give_up(UpdateState *us)
 {
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	forget_logical(us);
 	inplace_return_row_page(us->buffer, us->borrowed);
 	if (BufferIsValid(us->vmbuffer))
 		ReleaseBuffer(us->vmbuffer);
-	if (oldcopy)
-		inplace_toast_delete_replaced(us->rel, us->newtup, oldcopy,
+	if (us->reserved)
+		inplace_toast_delete_replaced(us->rel, us->newtup, us->oldcopy,
 									  &us->target.tid, true);
 }
 
 /*
- * The change, with the pages locked; lets go of them.  "oldcopy" if the old row
- * had values in the TOAST table.
+ * The change, with the pages locked; lets go of them.
  */
 static void
-change_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader oldcopy,
-		   bool in_place)
+change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 {
 	Relation	rel = us->rel;
 	ItemPointerData version;
@@ -441,8 +439,8 @@ change_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader oldcopy,
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	if (TidHasTag(&slot->tts_tid))
 		inplace_slot_tagged(rel);
-	if (oldcopy)
-		inplace_toast_delete_replaced(rel, oldcopy, us->newtup,
+	if (us->oldcopy)
+		inplace_toast_delete_replaced(rel, us->oldcopy, us->newtup,
 									  &us->target.tid, false);
 	if (us->searched)
 	{
@@ -457,6 +455,204 @@ change_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader oldcopy,
 }
 
 /*
+ * What a step of an update says.
+ */
+typedef enum UpdateStep
+{
+	STEP_GO,					/* go on; the page is locked */
+	STEP_AGAIN,					/* the page was unlocked: look at the row again */
+	STEP_STOP					/* the result stands; the page is locked */
+} UpdateStep;
+
+/*
+ * The page is locked again.  Does what was made of the row as it was then still
+ * hold?  If not, it is made again, with the page unlocked.
+ */
+static UpdateStep
+look_at_copies(UpdateState *us, TupleTableSlot *slot)
+{
+	if (us->verified && !same_header(&us->verified_hdr, current_tuple(us)))
+		us->verified = false;
+
+	/* is the version copied not there any more?  (nothing was stored) */
+	if (us->oldcopy && !us->reserved &&
+		!same_header(&us->oldcopy_hdr, current_tuple(us)))
+	{
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+		forget_logical(us);
+		pfree(us->oldcopy);
+		us->oldcopy = NULL;
+		pfree(us->newtup);
+		form_row(us, slot, NULL);
+		return STEP_AGAIN;
+	}
+
+	/* nobody but lockers comes to a row that is reserved */
+	if (us->reserved && !HdrSameVersion(current_tuple(us), &us->oldcopy_hdr))
+		elog(ERROR, "row (%u,%u) of relation \"%s\" was changed though locked",
+			 us->blk, us->off, RelationGetRelationName(us->rel));
+	return STEP_GO;
+}
+
+/*
+ * May the row be updated?  Waits for others if need be.
+ */
+static UpdateStep
+check_or_wait(UpdateState *us, Snapshot crosscheck, bool wait,
+			  TM_FailureData *tmfd, LockTupleMode *lockmode, RowQueue *queue,
+			  TM_Result *result)
+{
+	bool		compared = !us->needs_toast || us->oldcopy;
+
+	/*
+	 * A row that is too large before toasting cannot be compared by offsets;
+	 * it is after toasting.  Until then its key columns are compared when it
+	 * has been copied.
+	 */
+	if (compared)
+		find_changes(us);
+	else
+		us->key_changed = us->key_changed_early;
+	*result = check_target(us, compared, crosscheck, tmfd);
+	*lockmode = lock_mode(us);
+	if (*result == TM_BeingModified && (wait || us->rc.retry))
+	{
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+		if (!us->rc.retry)
+			inplace_row_wait(us->rel, &us->target, &us->rc, *lockmode,
+							 LockWaitBlock, XLTW_Update, queue);
+		return STEP_AGAIN;
+	}
+	if (*result != TM_Ok)
+		return STEP_STOP;
+
+	if (excludes_key_share(us))
+		us->key_changed = true;
+	return STEP_GO;
+}
+
+/*
+ * Copy the old row if one of the two has values in the TOAST table, or is to have
+ * some; then make the new row against it, with the page unlocked.  Before values
+ * are stored the old row is locked.
+ */
+static UpdateStep
+toast_row(UpdateState *us, TupleTableSlot *slot)
+{
+	if (us->oldcopy ||
+		!(us->needs_toast || (current_tuple(us)->t_natts & IP_HASEXTERNAL)))
+		return STEP_GO;
+
+	us->oldcopy = copy_current(us);
+	us->oldcopy_hdr = *us->oldcopy;
+	if (us->needs_toast && inplace_update_stores_values(us, slot, us->oldcopy))
+	{
+		bool		room = UndoHasRoom(us->rel, 1, UNDO_LOCK_RECORD_SIZE);
+
+		us->key_changed_early = inplace_update_keys_differ(us, slot, us->oldcopy);
+		if (!room || (us->key_changed_early && !us->key_changed))
+		{
+			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+			pfree(us->oldcopy);
+			us->oldcopy = NULL;
+			if (!room)
+				UndoReserve(us->rel, 1, UNDO_LOCK_RECORD_SIZE);
+			return STEP_AGAIN;
+		}
+		inplace_update_reserve_row(us, lock_mode(us));
+		us->reserved = true;
+	}
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	if (us->needs_toast)
+	{
+		pfree(us->newtup);
+		form_row(us, slot, us->oldcopy);
+	}
+	return STEP_AGAIN;
+}
+
+/*
+ * What is computed or fetched for the change with the page unlocked: keys, what
+ * logical decoding needs, and room in undo.
+ */
+static UpdateStep
+prepare_change(UpdateState *us, TupleTableSlot *slot)
+{
+	if (us->stale && !us->index_changed && !us->verified &&
+		inplace_taking_unsure(us->taking))
+	{
+		InplaceTupleHeader old = copy_current(us);
+		Size		len = inplace_tuple_len(old, item_len(us));
+
+		/* an operator class's code: not with the page locked */
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+		us->verified_hdr = *old;
+		verify_keys(us, old, len, slot);
+		pfree(old);
+		return STEP_AGAIN;
+	}
+
+	if (us->oldcopy && !us->logical && RelationIsLogicallyLogged(us->rel))
+	{
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+		prepare_logical(us, us->oldcopy);
+		return STEP_AGAIN;
+	}
+
+	return undo_reserved(us) ? STEP_GO : STEP_AGAIN;
+}
+
+/*
+ * Where the new row goes: *in_place, or to a page that is locked, too.
+ */
+static UpdateStep
+choose_place(UpdateState *us, bool *in_place)
+{
+	*in_place = !us->index_changed && (!us->verified || us->apart) &&
+		!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
+	if (!*in_place && !inplace_update_find_page(us))
+		return STEP_AGAIN;
+	return STEP_GO;
+}
+
+/*
+ * Lock the row's page and see what the update takes.  STEP_GO: the row may be
+ * changed now.
+ */
+static UpdateStep
+try_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
+		   bool wait, TM_FailureData *tmfd, LockTupleMode *lockmode,
+		   RowQueue *queue, TM_Result *result, bool *in_place)
+{
+	UpdateStep	step;
+
+	if (!inplace_lock_row_page(us->rel, us->buffer, us->off, &us->vmbuffer))
+	{
+		tmfd->ctid = us->target.tid;
+		tmfd->xmax = InvalidTransactionId;
+		tmfd->cmax = InvalidCommandId;
+		*result = TM_Deleted;
+		return STEP_STOP;
+	}
+
+	if ((step = look_at_copies(us, slot)) != STEP_GO ||
+		(step = check_or_wait(us, crosscheck, wait, tmfd, lockmode, queue,
+							  result)) != STEP_GO ||
+		(step = toast_row(us, slot)) != STEP_GO)
+		return step;
+
+	if (us->newlen > InplaceMaxTupleSize)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row is too big: size %zu, maximum size %zu",
+						us->newlen, (Size) InplaceMaxTupleSize)));
+
+	if ((step = prepare_change(us, slot)) != STEP_GO)
+		return step;
+	return choose_place(us, in_place);
+}
+
+/*
  * The whole update; result TM_Ok with *in_place told, or what stands in the
  * way.
  */
@@ -466,18 +662,16 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		  bool *in_place)
 {
 	Relation	rel = us->rel;
-	TM_Result	result;
+	TM_Result	result = TM_Ok;
 	RowQueue	queue = {0};
-	InplaceTupleHeader oldcopy = NULL;	/* what newtup was toasted against */
-	InplaceTupleHeaderData oldcopy_hdr;
-	bool		needs_toast;
-	bool		key_changed = false;	/* as far as is known before toasting */
-	bool		reserved = false;	/* the row, before values were stored */
 
 	get_attrs(us);
 	form_row(us, slot, NULL);
-	needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
+	us->needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
 		us->newlen > TOAST_TUPLE_THRESHOLD;
+	us->oldcopy = NULL;
+	us->key_changed_early = false;
+	us->reserved = false;
 
 	us->buffer = inplace_borrow_row_page(rel, us->blk, &us->borrowed);
 	us->vmbuffer = InvalidBuffer;
@@ -488,140 +682,16 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->logical = false;
 	UndoBegin(rel);
 
-	for (;;)
-	{
-		if (!inplace_lock_row_page(rel, us->buffer, us->off, &us->vmbuffer))
-		{
-			tmfd->ctid = us->target.tid;
-			tmfd->xmax = InvalidTransactionId;
-			tmfd->cmax = InvalidCommandId;
-			result = TM_Deleted;
-			break;
-		}
-
-		if (us->verified && !same_header(&us->verified_hdr, current_tuple(us)))
-			us->verified = false;
-
-		/* is the version copied not there any more?  (nothing was stored) */
-		if (oldcopy && !reserved &&
-			!same_header(&oldcopy_hdr, current_tuple(us)))
-		{
-			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			forget_logical(us);
-			pfree(oldcopy);
-			oldcopy = NULL;
-			pfree(us->newtup);
-			form_row(us, slot, NULL);
-			continue;
-		}
-
-		/* nobody but lockers comes to a row that is reserved */
-		if (reserved && !HdrSameVersion(current_tuple(us), &oldcopy_hdr))
-			elog(ERROR, "row (%u,%u) of relation \"%s\" was changed though locked",
-				 us->blk, us->off, RelationGetRelationName(rel));
-
-		/*
-		 * A row that is too large before toasting cannot be compared by
-		 * offsets; it is after toasting.  Until then its key columns are
-		 * compared when it has been copied.
-		 */
-		if (!needs_toast || oldcopy)
-			find_changes(us);
-		else
-			us->key_changed = key_changed;
-		result = check_target(us, !needs_toast || oldcopy, crosscheck, tmfd);
-		*lockmode = lock_mode(us);
-		if (result == TM_BeingModified)
-		{
-			if (!wait && !us->rc.retry)
-				break;
-			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			if (us->rc.retry)
-				continue;
-			inplace_row_wait(rel, &us->target, &us->rc, *lockmode,
-							 LockWaitBlock, XLTW_Update, &queue);
-			continue;
-		}
-		if (result != TM_Ok)
-			break;
-
-		if (excludes_key_share(us))
-			us->key_changed = true;
-
-		if ((needs_toast ||
-			 (current_tuple(us)->t_natts & IP_HASEXTERNAL)) && !oldcopy)
-		{
-			oldcopy = copy_current(us);
-			oldcopy_hdr = *oldcopy;
-			if (needs_toast && inplace_update_stores_values(us, slot, oldcopy))
-			{
-				bool		room = UndoHasRoom(rel, 1, UNDO_LOCK_RECORD_SIZE);
-
-				key_changed = inplace_update_keys_differ(us, slot, oldcopy);
-				if (!room || (key_changed && !us->key_changed))
-				{
-					LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-					pfree(oldcopy);
-					oldcopy = NULL;
-					if (!room)
-						UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
-					continue;
-				}
-				inplace_update_reserve_row(us, lock_mode(us));
-				reserved = true;
-			}
-			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			if (needs_toast)
-			{
-				pfree(us->newtup);
-				form_row(us, slot, oldcopy);
-			}
-			continue;
-		}
-
-		if (us->newlen > InplaceMaxTupleSize)
-			ereport(ERROR,
-					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("row is too big: size %zu, maximum size %zu",
-							us->newlen, (Size) InplaceMaxTupleSize)));
-
-		if (us->stale && !us->index_changed && !us->verified &&
-			inplace_taking_unsure(us->taking))
-		{
-			InplaceTupleHeader old = copy_current(us);
-			Size		len = inplace_tuple_len(old, item_len(us));
-
-			/* an operator class's code: not with the page locked */
-			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			us->verified_hdr = *old;
-			verify_keys(us, old, len, slot);
-			pfree(old);
-			continue;
-		}
-
-		if (oldcopy && !us->logical && RelationIsLogicallyLogged(rel))
-		{
-			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			prepare_logical(us, oldcopy);
-			continue;
-		}
-
-		if (!undo_reserved(us))
-			continue;
-
-		*in_place = !us->index_changed && (!us->verified || us->apart) &&
-			!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
-		if (!*in_place && !inplace_update_find_page(us))
-			continue;
-		break;
-	}
+	while (try_update(us, slot, crosscheck, wait, tmfd, lockmode, &queue,
+					  &result, in_place) == STEP_AGAIN)
+		;
 
 	if (result == TM_Ok)
-		change_row(us, slot, oldcopy, *in_place);
+		change_row(us, slot, *in_place);
 	else
-		give_up(us, reserved ? oldcopy : NULL);
-	if (oldcopy)
-		pfree(oldcopy);
+		give_up(us);
+	if (us->oldcopy)
+		pfree(us->oldcopy);
 	inplace_row_wait_done(rel, &queue);
 	free_attrs(us);
 	if (result == TM_Invisible)

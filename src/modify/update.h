@@ -50,6 +50,11 @@ typedef struct UpdateState
 	bool		verified;		/* with the row as in verified_hdr, */
 	bool		apart;			/* ... the new keys may stand beside the old */
 	InplaceTupleHeaderData verified_hdr;
+	bool		needs_toast;	/* the new row, as the caller gave it */
+	InplaceTupleHeader oldcopy; /* what newtup was toasted against, */
+	InplaceTupleHeaderData oldcopy_hdr; /* ... as it was then */
+	bool		reserved;		/* the row, before values were stored */
+	bool		key_changed_early;	/* as far as is known before toasting */
 	bool		conflict;		/* older versions cut off, standbys not told */
 	/* the new row's place, if it moved */
 	Buffer		newbuf;
