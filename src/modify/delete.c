@@ -278,7 +278,6 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	Buffer		buffer;
 	bool		borrowed;		/* the pin on it */
 	Buffer		vmbuffer = InvalidBuffer;
-	Page		page;
 	BlockNumber blk;
 	OffsetNumber off;
 	RowQueue	queue = {0};
@@ -301,27 +300,17 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		dp.id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
-	page = BufferGetPage(buffer);
 	for (;;)
 	{
 		if (!inplace_lock_row_page(rel, buffer, off, &vmbuffer))
 		{
-			tmfd->ctid = target.tid;
-			tmfd->xmax = InvalidTransactionId;
-			tmfd->cmax = InvalidCommandId;
-			result = TM_Deleted;
+			result = inplace_target_gone(&target, tmfd);
 			break;
 		}
 		result = inplace_row_check(rel, buffer, &target, cid, LockTupleExclusive,
 								   &rc, tmfd);
-		if (result == TM_Ok && crosscheck != InvalidSnapshot &&
-			!inplace_newest_visible(rel, buffer, off, crosscheck))
-		{
-			tmfd->ctid = target.tid;
-			tmfd->xmax = PageGetTupleAt(page, off)->t_xid;
-			tmfd->cmax = InvalidCommandId;
-			result = TM_Updated;
-		}
+		if (result == TM_Ok)
+			result = inplace_crosscheck(rel, buffer, &target, crosscheck, tmfd);
 		if (result == TM_Ok)
 		{
 			if (delete_prepared(&dp, rel, buffer, &target.tid, &rc, cid))
@@ -337,14 +326,6 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 						 XLTW_Delete, &queue);
 	}
 
-	if (result == TM_Invisible)
-	{
-		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		inplace_return_row_page(buffer, borrowed);
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("attempted to delete invisible tuple")));
-	}
 	if (result != TM_Ok)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -354,6 +335,10 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		inplace_row_wait_done(rel, &queue);
 		forget_preparation(&dp);
 		bms_free(dp.id_attrs);
+		if (result == TM_Invisible)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("attempted to delete invisible tuple")));
 		return result;
 	}
 

@@ -362,14 +362,9 @@ check_target(UpdateState *us, bool compared, Snapshot crosscheck,
 		result = inplace_row_check(rel, us->buffer, &us->target, us->cid,
 								   lock_mode(us), &us->rc, tmfd);
 	}
-	if (result == TM_Ok && crosscheck != InvalidSnapshot &&
-		!inplace_newest_visible(rel, us->buffer, us->off, crosscheck))
-	{
-		tmfd->ctid = us->target.tid;
-		tmfd->xmax = current_tuple(us)->t_xid;
-		tmfd->cmax = InvalidCommandId;
-		result = TM_Updated;
-	}
+	if (result == TM_Ok)
+		result = inplace_crosscheck(rel, us->buffer, &us->target, crosscheck,
+									tmfd);
 	return result;
 }
 
@@ -628,10 +623,7 @@ try_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 
 	if (!inplace_lock_row_page(us->rel, us->buffer, us->off, &us->vmbuffer))
 	{
-		tmfd->ctid = us->target.tid;
-		tmfd->xmax = InvalidTransactionId;
-		tmfd->cmax = InvalidCommandId;
-		*result = TM_Deleted;
+		*result = inplace_target_gone(&us->target, tmfd);
 		return STEP_STOP;
 	}
 

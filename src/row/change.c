@@ -16,6 +16,7 @@
 #include "row/restore.h"
 #include "row/row_lock.h"
 #include "row/rowcheck.h"
+#include "row/target.h"
 #include "row/visibility.h"
 #include "undo/append.h"
 
@@ -57,6 +58,37 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		(void) UndoReserveRestore(rel, false);
 	}
+}
+
+/*
+ * There is no row where the target was.
+ */
+TM_Result
+inplace_target_gone(const RowTarget *target, TM_FailureData *tmfd)
+{
+	tmfd->ctid = target->tid;
+	tmfd->xmax = InvalidTransactionId;
+	tmfd->cmax = InvalidCommandId;
+	return TM_Deleted;
+}
+
+/*
+ * The row may be changed, but for this: a caller that has a crosscheck snapshot
+ * changes only what that sees.
+ */
+TM_Result
+inplace_crosscheck(Relation rel, Buffer buffer, const RowTarget *target,
+				   Snapshot crosscheck, TM_FailureData *tmfd)
+{
+	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
+
+	if (crosscheck == InvalidSnapshot ||
+		inplace_newest_visible(rel, buffer, off, crosscheck))
+		return TM_Ok;
+	tmfd->ctid = target->tid;
+	tmfd->xmax = PageGetTupleAt(RowPage(rel, buffer), off)->t_xid;
+	tmfd->cmax = InvalidCommandId;
+	return TM_Updated;
 }
 
 /*

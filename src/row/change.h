@@ -12,9 +12,15 @@
 
 #include "page/tuple.h"
 #include "row/rowcheck.h"
+#include "row/target.h"
 
 extern bool inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 								  Buffer *vmbuffer);
+extern TM_Result inplace_target_gone(const RowTarget *target,
+									 TM_FailureData *tmfd);
+extern TM_Result inplace_crosscheck(Relation rel, Buffer buffer,
+									const RowTarget *target,
+									Snapshot crosscheck, TM_FailureData *tmfd);
 extern Size inplace_keep_lockers(Relation rel, BlockNumber blk,
 								 OffsetNumber off, const RowCheck *rc,
 								 InplaceTupleHeader hdr, UndoPtr ptr, char *dst);
