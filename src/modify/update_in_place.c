@@ -78,6 +78,30 @@ build_compact_wal(UpdateState *us, UndoInsert *ui, const char *undo,
 	return p - us->wal;
 }
 
+/*
+ * The data of the change's WAL record, in us->wal; see wal.h.  Returns its length.
+ * from_page: redo takes the old row from its page; compact: or from the record, and
+ * makes the undo record as well.
+ */
+static Size
+build_wal(UpdateState *us, UndoInsert *ui, const char *oldimg,
+		  const char *newimg, bool from_page, bool compact)
+{
+	uint16		w = us->off;
+	Size		len = 2 + SizeOfInplaceTupleHeader;
+
+	if (from_page)
+		return inplace_wal_build_update(us->wal, ui, us->rel, us->undo,
+										&us->rc.base, us->newtup, us->conflict,
+										&us->diff.edits, oldimg, newimg);
+	if (compact)
+		return build_compact_wal(us, ui, us->undo, oldimg, newimg);
+	memcpy(us->wal, &w, 2);
+	memcpy(us->wal + 2, us->newtup, SizeOfInplaceTupleHeader);
+	return len + delta_encode(&us->diff.edits, false, oldimg, newimg,
+							  us->wal + len);
+}
+
 /* in a critical section; that there is room has been seen to */
 static void
 replace_row(UpdateState *us)
@@ -164,30 +188,14 @@ inplace_update_in_place(UpdateState *us)
 		 (uh.ur_flags & UR_RELATIVE_HEADER) != 0 &&
 		 HdrNatts(hdr) == HdrNatts(&us->rc.base));
 	if (RelationNeedsWAL(rel))
-	{
-		if (from_page)
-			wal_len = inplace_wal_build_update(us->wal, &ui, rel, us->undo,
-											   &us->rc.base, hdr, us->conflict,
-											   &us->diff.edits, oldimg, newimg);
-		else if (compact)
-			wal_len = build_compact_wal(us, &ui, us->undo, oldimg, newimg);
-		else
-		{
-			uint16		w = us->off;
-
-			memcpy(us->wal, &w, 2);
-			memcpy(us->wal + 2, hdr, SizeOfInplaceTupleHeader);
-			wal_len = 2 + SizeOfInplaceTupleHeader;
-			wal_len += delta_encode(&us->diff.edits, false, oldimg, newimg,
-									us->wal + wal_len);
-		}
-	}
+		wal_len = build_wal(us, &ui, oldimg, newimg, from_page, compact);
 
 	START_CRIT_SECTION();
 	clear = FreezeClearVisible(rel, us->buffer, us->vmbuffer,
 							   VISIBILITYMAP_VALID_BITS, &unset);
 	MarkBufferDirty(us->buffer);
 	UndoAppend(&ui, us->undo, undo_len);
+	/* before its record, unless that leaves the old row to the page (log_update.c) */
 	if (!from_page)
 		replace_row(us);
 	if (RelationNeedsWAL(rel))
