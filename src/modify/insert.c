@@ -300,6 +300,150 @@ set_visible_frozen(Relation rel, Buffer buffer, Buffer vmbuffer)
 }
 
 /*
+ * Rows that are inserted together.
+ */
+typedef struct MultiInsert
+{
+	Relation	rel;
+	TransactionId xid;
+	CommandId	cid;
+	int			options;
+	BulkInsertState bistate;
+	Buffer		vmbuffer;
+	Size		save_free;		/* what stays free on a page */
+	int			n;
+	int			done;			/* of them, so far */
+	InplaceTupleHeader *tups;
+	Size	   *lens;
+	OffsetNumber *offs;			/* on the page at hand */
+	char	   *scratch;
+	bool		logical;		/* for logical decoding: */
+	StringInfoData rows;		/* ... the rows, */
+	Size	   *starts;			/* ... and where each begins there */
+} MultiInsert;
+
+static void
+form_new_rows(MultiInsert *mi, TupleTableSlot **slots)
+{
+	mi->tups = palloc(mi->n * sizeof(InplaceTupleHeader));
+	mi->lens = palloc(mi->n * sizeof(Size));
+	mi->offs = palloc(mi->n * sizeof(OffsetNumber));
+	mi->scratch = palloc(MULTI_INSERT_SCRATCH);
+	for (int i = 0; i < mi->n; i++)
+	{
+		mi->tups[i] = form_new_row(mi->rel, slots[i], &mi->lens[i], mi->options);
+		set_fresh_header(mi->tups[i], mi->xid, mi->cid, mi->options);
+	}
+
+	mi->logical = !(mi->options & TABLE_INSERT_NO_LOGICAL) &&
+		RelationIsLogicallyLogged(mi->rel);
+	if (mi->logical)
+	{
+		initStringInfo(&mi->rows);
+		mi->starts = palloc((mi->n + 1) * sizeof(Size));
+		for (int i = 0; i < mi->n; i++)
+		{
+			mi->starts[i] = mi->rows.len;
+			inplace_logical_append_new(&mi->rows, mi->rel, mi->tups[i]);
+		}
+		mi->starts[mi->n] = mi->rows.len;
+	}
+}
+
+static void
+free_new_rows(MultiInsert *mi)
+{
+	for (int i = 0; i < mi->n; i++)
+		pfree(mi->tups[i]);
+	pfree(mi->tups);
+	pfree(mi->lens);
+	pfree(mi->offs);
+	pfree(mi->scratch);
+	if (mi->logical)
+	{
+		pfree(mi->rows.data);
+		pfree(mi->starts);
+	}
+}
+
+/*
+ * Put as many of the rows on the page as fit, at least one; in a critical section.
+ * Returns how many.
+ */
+static int
+add_rows(MultiInsert *mi, Page page)
+{
+	int			n = 0;
+
+	do
+	{
+		OffsetNumber off;
+
+		off = inplace_page_add(page, mi->tups[mi->done + n],
+							   mi->lens[mi->done + n], InvalidOffsetNumber);
+		if (off == InvalidOffsetNumber)
+		{
+			if (n == 0)
+				elog(PANIC, "failed to add row to page");
+			break;
+		}
+		mi->offs[n++] = off;
+	} while (mi->done + n < mi->n &&
+			 PageGetHeapFreeSpace(page) >=
+			 MAXALIGN(mi->lens[mi->done + n]) + mi->save_free);
+	return n;
+}
+
+/*
+ * Fill a page.  Returns the number of rows put there, and its block.
+ */
+static int
+insert_page(MultiInsert *mi, BlockNumber *blk)
+{
+	Relation	rel = mi->rel;
+	bool		frozen = (mi->options & TABLE_INSERT_FROZEN) != 0;
+	Buffer		buffer;
+	Page		page;
+	int			n;
+	bool		clear = false;
+	bool		init_page;
+	FreezeUnset unset = {0};
+	LogicalChange lc;
+
+	buffer = GetBufferForTuple(rel, PageSpaceFor(mi->tups[mi->done], mi->lens[mi->done]),
+							   InvalidBuffer, mi->options,
+							   mi->bistate, &mi->vmbuffer, NULL);
+	page = RowPage(rel, buffer);
+	*blk = BufferGetBlockNumber(buffer);
+	inplace_check_page_header(rel, page, *blk);
+	init_page = PageGetMaxOffsetNumber(page) == 0;
+
+	inplace_rows_put++;
+	START_CRIT_SECTION();
+	if (!frozen || init_page)
+		clear = FreezeClearVisible(rel, buffer, mi->vmbuffer,
+								   VISIBILITYMAP_VALID_BITS, &unset);
+	n = add_rows(mi, page);
+	MarkBufferDirty(buffer);
+	if (mi->logical)
+	{
+		lc.what = XLIP_LOGICAL_NEW;
+		if (mi->done + n < mi->n)
+			lc.what |= XLIP_LOGICAL_MORE;
+		lc.tuples = mi->rows.data + mi->starts[mi->done];
+		lc.len = mi->starts[mi->done + n] - mi->starts[mi->done];
+	}
+	inplace_log_multi_insert(rel, buffer, mi->offs, n, init_page, clear,
+							 mi->scratch, mi->logical ? &lc : NULL);
+	END_CRIT_SECTION();
+	if (frozen && init_page)
+		set_visible_frozen(rel, buffer, mi->vmbuffer);
+	UnlockReleaseBuffer(buffer);
+	FreezeNoteUnset(rel, &unset, true);
+	return n;
+}
+
+/*
  * COPY and friends: as many rows to a page as fit, one WAL record a page.  Frozen
  * rows leave the bits of a page as they are, and set them if it was empty.
  */
@@ -307,125 +451,38 @@ void
 inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 					 CommandId cid, int options, BulkInsertState bistate)
 {
-	TransactionId xid;
-	InplaceTupleHeader *tups;
-	Size	   *lens;
-	OffsetNumber *offs;
-	char	   *scratch;
-	Size		save_free;
-	int			done = 0;
-	Buffer		vmbuffer = InvalidBuffer;
-	bool		logical;
-	bool		frozen = (options & TABLE_INSERT_FROZEN) != 0;
-	StringInfoData rows;		/* for logical decoding */
-	Size	   *starts = NULL;	/* and where each row begins there */
+	MultiInsert mi = {
+		.rel = rel,
+		.cid = cid,
+		.options = options,
+		.bistate = bistate,
+		.vmbuffer = InvalidBuffer,
+		.n = nslots
+	};
 
 	InplaceRequirePreload();
-	xid = GetCurrentTransactionId();
-	save_free = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
-
-	tups = palloc(nslots * sizeof(InplaceTupleHeader));
-	lens = palloc(nslots * sizeof(Size));
-	offs = palloc(nslots * sizeof(OffsetNumber));
-	scratch = palloc(MULTI_INSERT_SCRATCH);
-	for (int i = 0; i < nslots; i++)
-	{
-		tups[i] = form_new_row(rel, slots[i], &lens[i], options);
-		set_fresh_header(tups[i], xid, cid, options);
-	}
-
-	logical = !(options & TABLE_INSERT_NO_LOGICAL) &&
-		RelationIsLogicallyLogged(rel);
-	if (logical)
-	{
-		initStringInfo(&rows);
-		starts = palloc((nslots + 1) * sizeof(Size));
-		for (int i = 0; i < nslots; i++)
-		{
-			starts[i] = rows.len;
-			inplace_logical_append_new(&rows, rel, tups[i]);
-		}
-		starts[nslots] = rows.len;
-	}
+	mi.xid = GetCurrentTransactionId();
+	mi.save_free = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+	form_new_rows(&mi, slots);
 
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
-	while (done < nslots)
+	while (mi.done < nslots)
 	{
-		Buffer		buffer;
-		Page		page;
 		BlockNumber blk;
-		int			n = 0;
-		bool		clear = false;
-		bool		init_page;
-		FreezeUnset unset = {0};
-		LogicalChange lc;
+		int			n;
 
 		CHECK_FOR_INTERRUPTS();
-		buffer = GetBufferForTuple(rel, PageSpaceFor(tups[done], lens[done]),
-								   InvalidBuffer, options,
-								   bistate, &vmbuffer, NULL);
-		page = RowPage(rel, buffer);
-		blk = BufferGetBlockNumber(buffer);
-		inplace_check_page_header(rel, page, blk);
-		init_page = PageGetMaxOffsetNumber(page) == 0;
-
-		inplace_rows_put++;
-		START_CRIT_SECTION();
-		if (!frozen || init_page)
-			clear = FreezeClearVisible(rel, buffer, vmbuffer,
-									   VISIBILITYMAP_VALID_BITS, &unset);
-		do
-		{
-			OffsetNumber off;
-
-			off = inplace_page_add(page, tups[done + n], lens[done + n],
-								   InvalidOffsetNumber);
-			if (off == InvalidOffsetNumber)
-			{
-				if (n == 0)
-					elog(PANIC, "failed to add row to page");
-				break;
-			}
-			offs[n++] = off;
-		} while (done + n < nslots &&
-				 PageGetHeapFreeSpace(page) >= MAXALIGN(lens[done + n]) + save_free);
-
-		MarkBufferDirty(buffer);
-		if (logical)
-		{
-			lc.what = XLIP_LOGICAL_NEW;
-			if (done + n < nslots)
-				lc.what |= XLIP_LOGICAL_MORE;
-			lc.tuples = rows.data + starts[done];
-			lc.len = starts[done + n] - starts[done];
-		}
-		inplace_log_multi_insert(rel, buffer, offs, n, init_page, clear, scratch,
-								 logical ? &lc : NULL);
-		END_CRIT_SECTION();
-		if (frozen && init_page)
-			set_visible_frozen(rel, buffer, vmbuffer);
-		UnlockReleaseBuffer(buffer);
-		FreezeNoteUnset(rel, &unset, true);
-
+		n = insert_page(&mi, &blk);
 		for (int i = 0; i < n; i++)
-			set_slot_after_insert(rel, slots[done + i], blk, offs[i], xid, cid);
-		done += n;
+			set_slot_after_insert(rel, slots[mi.done + i], blk, mi.offs[i],
+								  mi.xid, cid);
+		mi.done += n;
 	}
 
-	if (BufferIsValid(vmbuffer))
-		ReleaseBuffer(vmbuffer);
-	for (int i = 0; i < nslots; i++)
-		pfree(tups[i]);
-	pfree(tups);
-	pfree(lens);
-	pfree(offs);
-	pfree(scratch);
-	if (logical)
-	{
-		pfree(rows.data);
-		pfree(starts);
-	}
+	if (BufferIsValid(mi.vmbuffer))
+		ReleaseBuffer(mi.vmbuffer);
+	free_new_rows(&mi);
 
 	pgstat_count_heap_insert(rel, nslots);
 }
