@@ -232,6 +232,68 @@ wait_for(BuildState *bs, Buffer buffer, OffsetNumber off, TransactionId xid)
 }
 
 /*
+ * The row's newest version is of a transaction in progress.  May it be *alive, for
+ * uniqueness, and is it counted in *live?  Returns true if what to do is known only
+ * when that transaction has ended.
+ */
+static bool
+must_wait_for_change(BuildState *bs, RowState state, TransactionId xid,
+					 Warnings *warnings, bool *alive, double *live)
+{
+	bool		ours = TransactionIdIsCurrentTransactionId(xid);
+	bool		others = !ours && !bs->anyvisible;
+
+	switch (state)
+	{
+		case ROW_INSERT_IN_PROGRESS:
+			if (others)
+			{
+				note_concurrent(bs, warnings, "insert");
+
+				/* it might yet roll back, and be no duplicate */
+				if (bs->unique)
+					return true;
+			}
+			else
+				*live += 1;
+			break;
+
+		case ROW_UPDATE_IN_PROGRESS:
+			if (others)
+			{
+				note_concurrent(bs, warnings, "update");
+
+				/*
+				 * Which version's keys belong into the index is not known
+				 * before it ends, unless all of them go there.
+				 */
+				if (!bs->all_versions)
+					return true;
+			}
+			*live += 1;
+			break;
+
+		case ROW_DELETE_IN_PROGRESS:
+			if (others)
+			{
+				note_concurrent(bs, warnings, "delete");
+
+				/* if it rolls back the row has to be checked after all */
+				if (bs->unique)
+					return true;
+			}
+			if (!ours)
+				*live += 1;
+			*alive = false;
+			break;
+
+		default:
+			break;
+	}
+	return false;
+}
+
+/*
  * Classify the rows of the scan's page under SnapshotAny and copy it.
  * Returns the number of rows to be counted as live.
  */
@@ -274,15 +336,16 @@ restart:
 		TransactionId xid;
 		bool		all_visible;
 		bool		alive = true;
-		bool		ours;
+		RowState	state;
 
 		if (!ItemIdIsNormal(lp))
 			continue;
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		xid = tup->t_xid;
 
-		switch (inplace_row_state(bs->table, tup, buffer, bs->oldest_xmin, NULL,
-								  &all_visible))
+		state = inplace_row_state(bs->table, tup, buffer, bs->oldest_xmin, NULL,
+								  &all_visible);
+		switch (state)
 		{
 			case ROW_DEAD:
 			case ROW_ABORTED_INSERT:
@@ -303,60 +366,14 @@ restart:
 				break;
 
 			case ROW_INSERT_IN_PROGRESS:
-				ours = TransactionIdIsCurrentTransactionId(xid);
-				if (ours || bs->anyvisible)
-					live++;
-				else
-				{
-					note_concurrent(bs, &warnings, "insert");
-
-					/* it might yet roll back, and be no duplicate */
-					if (bs->unique)
-					{
-						leave_page(bs, buffer, &warnings);
-						wait_for(bs, buffer, off, xid);
-						goto restart;
-					}
-				}
-				break;
-
 			case ROW_UPDATE_IN_PROGRESS:
-				ours = TransactionIdIsCurrentTransactionId(xid);
-				if (!ours && !bs->anyvisible)
-				{
-					note_concurrent(bs, &warnings, "update");
-
-					/*
-					 * Which version's keys belong into the index is not known
-					 * before it ends, unless all of them go there.
-					 */
-					if (!bs->all_versions)
-					{
-						leave_page(bs, buffer, &warnings);
-						wait_for(bs, buffer, off, xid);
-						goto restart;
-					}
-				}
-				live++;
-				break;
-
 			case ROW_DELETE_IN_PROGRESS:
-				ours = TransactionIdIsCurrentTransactionId(xid);
-				if (!ours && !bs->anyvisible)
+				if (must_wait_for_change(bs, state, xid, &warnings, &alive, &live))
 				{
-					note_concurrent(bs, &warnings, "delete");
-
-					/* if it rolls back the row has to be checked after all */
-					if (bs->unique)
-					{
-						leave_page(bs, buffer, &warnings);
-						wait_for(bs, buffer, off, xid);
-						goto restart;
-					}
+					leave_page(bs, buffer, &warnings);
+					wait_for(bs, buffer, off, xid);
+					goto restart;
 				}
-				if (!ours)
-					live++;
-				alive = false;
 				break;
 		}
 
