@@ -318,45 +318,19 @@ show_version(VersionsState *state, InsightWalk *walk, bool *found_visible)
 	return shown;
 }
 
-Datum
-inplace_versions(PG_FUNCTION_ARGS)
+/*
+ * A copy of the row's item, or NULL if there is none.  A damaged one is copied as it
+ * is.
+ */
+static char *
+copy_item(Relation rel, BlockNumber blk, OffsetNumber off, Size *len)
 {
-	Oid			relid = PG_GETARG_OID(0);
-	ItemPointer tid = (ItemPointer) PG_GETARG_POINTER(1);
-	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
-	OffsetNumber off = TidOffset(tid);
-	VersionsState state;
-	InsightWalk *walk;
-	TupleDesc	desc;
-	Buffer		buffer;
+	Buffer		buffer = ReadBuffer(rel, blk);
 	Page		page;
 	char	   *item = NULL;
-	Size		itemlen = 0;
-	const char *problem;
-	bool		found_visible = false;
-	int			i;
 
-	InplaceRequirePreload();
-	InitMaterializedSRF(fcinfo, 0);
-
-	memset(&state, 0, sizeof(state));
-	state.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	state.rel = InsightOpenTable(relid, true);
-	state.snapshot = GetActiveSnapshot();
-	desc = RelationGetDescr(state.rel);
-
-	if (blk >= RelationGetNumberOfBlocks(state.rel))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("block number %u is out of range for relation \"%s\"",
-						blk, RelationGetRelationName(state.rel))));
-
-	/* the limits that have to be older than the page's copy ... */
-	InsightLimitsInit(&state.limits, state.rel);
-
-	buffer = ReadBuffer(state.rel, blk);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = RowPage(state.rel, buffer);
+	page = RowPage(rel, buffer);
 	if (!PageIsNew(page) && off >= FirstOffsetNumber &&
 		off <= PageGetMaxOffsetNumber(page))
 	{
@@ -366,21 +340,118 @@ inplace_versions(PG_FUNCTION_ARGS)
 			ItemIdGetOffset(lp) >= SizeOfPageHeaderData &&
 			ItemIdGetOffset(lp) + ItemIdGetLength(lp) <= BLCKSZ)
 		{
-			itemlen = ItemIdGetLength(lp);
-			item = palloc(Max(itemlen, SizeOfInplaceTupleHeader));
-			memcpy(item, (char *) page + ItemIdGetOffset(lp), itemlen);
+			*len = ItemIdGetLength(lp);
+			item = palloc(Max(*len, SizeOfInplaceTupleHeader));
+			memcpy(item, (char *) page + ItemIdGetOffset(lp), *len);
 		}
 	}
 	UnlockReleaseBuffer(buffer);
+	return item;
+}
 
+/* what it takes to show contents */
+static void
+open_contents(VersionsState *state)
+{
+	TupleDesc	desc = RelationGetDescr(state->rel);
+
+	if (OidIsValid(state->rel->rd_rel->reltoastrelid))
+		state->toastrel = table_open(state->rel->rd_rel->reltoastrelid,
+									 AccessShareLock);
+	state->out = palloc0(sizeof(FmgrInfo) * Max(desc->natts, 1));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		Oid			outfunc;
+		bool		isvarlena;
+
+		if (att->attisdropped)
+			continue;
+		getTypeOutputInfo(att->atttypid, &outfunc, &isvarlena);
+		fmgr_info(outfunc, &state->out[i]);
+	}
+}
+
+/*
+ * Show the versions from the one that the walk is at.  Each is put out when the one
+ * before it is known, for the columns that changed.
+ */
+static void
+show_versions(VersionsState *state, InsightWalk *walk)
+{
+	bool		found_visible = false;
+	Shown	   *newer;
+
+	if (walk->locked)
+		show_lock(state, walk);
+	newer = show_version(state, walk, &found_visible);
+	while (newer != NULL)
+	{
+		Shown	   *older = NULL;
+
+		CHECK_FOR_INTERRUPTS();
+
+		if (InsightWalkBack(walk))
+		{
+			MemoryContext oldcxt;
+
+			older = show_version(state, walk, &found_visible);
+			oldcxt = MemoryContextSwitchTo(newer->cxt);
+			if (!(newer->hdr.t_infomask & IP_DELETED) &&
+				!newer->unknown_columns && !older->unknown_columns)
+			{
+				newer->values[COL_CHANGED] =
+					changed_array(RelationGetDescr(state->rel), newer, older);
+				newer->nulls[COL_CHANGED] = false;
+			}
+			MemoryContextSwitchTo(oldcxt);
+		}
+
+		tuplestore_putvalues(state->rsinfo->setResult, state->rsinfo->setDesc,
+							 newer->values, newer->nulls);
+		MemoryContextDelete(newer->cxt);
+		if (older != NULL && walk->locked)
+			show_lock(state, walk);
+		newer = older;
+	}
+}
+
+Datum
+inplace_versions(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_GETARG_OID(0);
+	ItemPointer tid = (ItemPointer) PG_GETARG_POINTER(1);
+	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = TidOffset(tid);
+	VersionsState state;
+	char	   *item;
+	Size		itemlen = 0;
+
+	InplaceRequirePreload();
+	InitMaterializedSRF(fcinfo, 0);
+
+	memset(&state, 0, sizeof(state));
+	state.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	state.rel = InsightOpenTable(relid, true);
+	state.snapshot = GetActiveSnapshot();
+
+	if (blk >= RelationGetNumberOfBlocks(state.rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("block number %u is out of range for relation \"%s\"",
+						blk, RelationGetRelationName(state.rel))));
+
+	/* the limits that have to be older than the page's copy ... */
+	InsightLimitsInit(&state.limits, state.rel);
+	item = copy_item(state.rel, blk, off, &itemlen);
 	/* ... and those that have to be younger */
 	InsightLimitsRefresh(&state.limits, state.rel);
 
 	if (item != NULL)
 	{
-		Shown	   *newer;
+		InsightWalk *walk = palloc(sizeof(InsightWalk));
+		const char *problem;
 
-		walk = palloc(sizeof(InsightWalk));
 		problem = InsightWalkBegin(walk, state.rel, &state.limits, blk, off,
 								   (InplaceTupleHeader) item, itemlen);
 		if (problem)
@@ -390,54 +461,8 @@ inplace_versions(PG_FUNCTION_ARGS)
 							blk, off, RelationGetRelationName(state.rel)),
 					 errdetail_internal("%s", problem)));
 
-		if (OidIsValid(state.rel->rd_rel->reltoastrelid))
-			state.toastrel = table_open(state.rel->rd_rel->reltoastrelid,
-										AccessShareLock);
-		state.out = palloc0(sizeof(FmgrInfo) * Max(desc->natts, 1));
-		for (i = 0; i < desc->natts; i++)
-		{
-			Form_pg_attribute att = TupleDescAttr(desc, i);
-			Oid			outfunc;
-			bool		isvarlena;
-
-			if (att->attisdropped)
-				continue;
-			getTypeOutputInfo(att->atttypid, &outfunc, &isvarlena);
-			fmgr_info(outfunc, &state.out[i]);
-		}
-
-		if (walk->locked)
-			show_lock(&state, walk);
-		newer = show_version(&state, walk, &found_visible);
-		while (newer != NULL)
-		{
-			Shown	   *older = NULL;
-
-			CHECK_FOR_INTERRUPTS();
-
-			if (InsightWalkBack(walk))
-			{
-				MemoryContext oldcxt;
-
-				older = show_version(&state, walk, &found_visible);
-				oldcxt = MemoryContextSwitchTo(newer->cxt);
-				if (!(newer->hdr.t_infomask & IP_DELETED) &&
-					!newer->unknown_columns && !older->unknown_columns)
-				{
-					newer->values[COL_CHANGED] =
-						changed_array(desc, newer, older);
-					newer->nulls[COL_CHANGED] = false;
-				}
-				MemoryContextSwitchTo(oldcxt);
-			}
-
-			tuplestore_putvalues(state.rsinfo->setResult, state.rsinfo->setDesc,
-								 newer->values, newer->nulls);
-			MemoryContextDelete(newer->cxt);
-			if (older != NULL && walk->locked)
-				show_lock(&state, walk);
-			newer = older;
-		}
+		open_contents(&state);
+		show_versions(&state, walk);
 
 		if (walk->problem)
 			ereport(WARNING,
