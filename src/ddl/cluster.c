@@ -233,23 +233,17 @@ write_simple(CopyState *cs, BlockNumber blk, OffsetNumber off,
 }
 
 /*
- * Write a row with all its versions.
+ * Collect the versions of a row that are to be written, the newest first.  Returns
+ * their number.
  */
-static void
-write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
-			   InplaceTupleHeader tup, Size len)
+static int
+collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
+				 InplaceTupleHeader tup, Size len, CopyVersion **versions)
 {
 	CopyVersion *v;
 	int			n = 0;
 	int			max = 16;
-	Size		maxlen = 0;
-	bool		any_aligned = false;
-	ItemPointerData old_tid;
-	ItemPointerData tid;
-	VersionTag	tag;
-	uint16		stale;
 	UndoReplaced replaced = {InvalidTransactionId, InvalidCommandId};
-	int			i;
 
 	if (cs->walk == NULL)
 		cs->walk = MemoryContextAlloc(GetMemoryChunkContext(cs),
@@ -270,8 +264,6 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 							&v[n].len);
 		v[n].cid = fresh_cid(cs->walk->tuple);
 		v[n].replaced = replaced;
-		maxlen = Max(maxlen, v[n].len);
-		any_aligned |= (v[n].tuple->t_natts & IP_ALIGNED) != 0;
 
 		/* locks are no versions: what is below one is the same version */
 		if (!inplace_walk_back_needed(cs->walk, cs->oldest_xmin))
@@ -287,19 +279,68 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		n++;
 		replaced = cs->walk->rec.replaced;
 	}
+	*versions = v;
+	return n;
+}
 
-	stale = n > 1 ? tup->t_infomask & IP_STALE : 0;
+/*
+ * Write the oldest of the versions, with room for the longest.
+ */
+static void
+write_oldest(CopyState *cs, CopyVersion *v, int n, uint16 stale, ItemPointer tid)
+{
+	CopyVersion *oldest = &v[n - 1];
+	Size		maxlen = 0;
+	bool		any_aligned = false;
 
-	/* the oldest, with room for the longest */
-	i = n - 1;
+	for (int i = 0; i < n; i++)
+	{
+		maxlen = Max(maxlen, v[i].len);
+		any_aligned |= (v[i].tuple->t_natts & IP_ALIGNED) != 0;
+	}
 
-	if (v[i].tuple->t_infomask & IP_DELETED)
+	set_fresh(cs, oldest->tuple, oldest->tuple->t_xid, oldest->cid,
+			  (oldest->tuple->t_infomask & IP_FROZEN) != 0);
+	oldest->tuple->t_infomask |= stale;
+
+	/*
+	 * Its place may have to take an aligned version.  (Reserving a few bytes
+	 * more instead would not do: what is left at the end of the page may not
+	 * be a multiple of the alignment.)
+	 */
+	if (any_aligned)
+		oldest->tuple->t_natts |= IP_ALIGNED;
+	if (oldest->len < maxlen)
+	{
+		oldest->tuple = repalloc(oldest->tuple, maxlen);
+		inplace_set_padding(oldest->tuple, oldest->len, maxlen);
+	}
+	inplace_insert_raw(cs->new, oldest->tuple, maxlen,
+					   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
+					   cs->bistate, tid);
+}
+
+/*
+ * Write a row with all its versions.
+ */
+static void
+write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
+			   InplaceTupleHeader tup, Size len)
+{
+	CopyVersion *v;
+	int			n = collect_versions(cs, blk, off, tup, len, &v);
+	ItemPointerData old_tid;
+	ItemPointerData tid;
+	VersionTag	tag;
+	uint16		stale = n > 1 ? tup->t_infomask & IP_STALE : 0;
+
+	if (v[n - 1].tuple->t_infomask & IP_DELETED)
 	{
 		/*
 		 * Undo ends at a delete: nobody needs the row before it, so nobody
 		 * needs the row.
 		 */
-		if (i != 0)
+		if (n > 1)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("row (%u,%u) of relation \"%s\" has versions that are newer than its deletion",
@@ -311,30 +352,12 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 		return;
 	}
 
-	set_fresh(cs, v[i].tuple, v[i].tuple->t_xid, v[i].cid,
-			  (v[i].tuple->t_infomask & IP_FROZEN) != 0);
-	v[i].tuple->t_infomask |= stale;
-
-	/*
-	 * Its place may have to take an aligned version.  (Reserving a few bytes
-	 * more instead would not do: what is left at the end of the page may not
-	 * be a multiple of the alignment.)
-	 */
-	if (any_aligned)
-		v[i].tuple->t_natts |= IP_ALIGNED;
-	if (v[i].len < maxlen)
-	{
-		v[i].tuple = repalloc(v[i].tuple, maxlen);
-		inplace_set_padding(v[i].tuple, v[i].len, maxlen);
-	}
-	inplace_insert_raw(cs->new, v[i].tuple, maxlen,
-					   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
-					   cs->bistate, &tid);
+	write_oldest(cs, v, n, stale, &tid);
 	TidSet(&old_tid, blk, off);
 	inplace_cluster_note_row(cs->links, &old_tid, &tid);
 
 	tag = TagBeforeAll((v[0].tuple->t_infomask & IP_DELETED) ? n - 2 : n - 1);
-	for (i = n - 2; i >= 0; i--)
+	for (int i = n - 2; i >= 0; i--)
 	{
 		InplaceTupleHeader newer = v[i].tuple;
 
