@@ -117,6 +117,74 @@ desc_update(StringInfo buf, XLogReaderState *record)
 	}
 }
 
+static void
+desc_move(StringInfo buf, XLogReaderState *record)
+{
+	Size		len;
+	char	   *data = XLogRecGetBlockData(record, 0, &len);
+
+	if (data && len >= 4)
+	{
+		uint16		same;
+		OffsetNumber off;
+
+		memcpy(&same, data, 2);
+		memcpy(&off, data + 2 + (same ? SizeOfInplaceTupleHeader : 0), 2);
+		appendStringInfo(buf, "new off: %u", off);
+		if (same)
+		{
+			appendStringInfo(buf, "; old off: %u,", same);
+			desc_header(buf, data + 2);
+		}
+	}
+	if (XLogRecHasBlockRef(record, 2))
+	{
+		appendStringInfoString(buf, "; old ");
+		desc_offset_and_header(buf, record, 2);
+	}
+}
+
+/*
+ * What VACUUM has done to a page of a table, or of an index.
+ */
+static void
+desc_vacuum(StringInfo buf, const char *rec, Size datalen)
+{
+	if (datalen < sizeof(uint16))
+		return;
+	if (*(uint16 *) rec & XLIP_SHIFT)
+		appendStringInfo(buf, "index entries to the right, downlink: %u, first: %u",
+						 ((xl_ip_shift *) rec)->off,
+						 ((xl_ip_shift *) rec)->first);
+	else if (*(uint16 *) rec & XLIP_RELOCATE)
+		appendStringInfo(buf, "index page moved, level: %u, downlink: %u",
+						 ((xl_ip_relocate *) rec)->level,
+						 ((xl_ip_relocate *) rec)->off);
+	else if (*(uint16 *) rec & XLIP_MERGE)
+		appendStringInfo(buf, "merge of index pages, downlink: %u, left sibling: %u",
+						 ((xl_ip_merge *) rec)->off,
+						 ((xl_ip_merge *) rec)->prev);
+	else
+		appendStringInfo(buf, "nunused: %u", *(uint16 *) rec);
+}
+
+static void
+desc_freeze(StringInfo buf, const char *rec, Size datalen)
+{
+	if (datalen >= SizeOfIpFreeze)
+	{
+		xl_ip_freeze *x = (xl_ip_freeze *) rec;
+
+		if (x->nfreeze & XLIP_SWEPT)
+			appendStringInfo(buf, "horizon: %u, nswept: %u, ncleared: %u",
+							 x->horizon, x->nfreeze & ~XLIP_SWEPT,
+							 x->nunlock);
+		else
+			appendStringInfo(buf, "horizon: %u, nfreeze: %u, nunlock: %u",
+							 x->horizon, x->nfreeze, x->nunlock);
+	}
+}
+
 void
 inplace_desc(StringInfo buf, XLogReaderState *record)
 {
@@ -167,26 +235,7 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 			desc_offset_and_header(buf, record, 0);
 			break;
 		case XLOG_IP_MOVE:
-			data = XLogRecGetBlockData(record, 0, &len);
-			if (data && len >= 4)
-			{
-				uint16		same;
-				OffsetNumber off;
-
-				memcpy(&same, data, 2);
-				memcpy(&off, data + 2 + (same ? SizeOfInplaceTupleHeader : 0), 2);
-				appendStringInfo(buf, "new off: %u", off);
-				if (same)
-				{
-					appendStringInfo(buf, "; old off: %u,", same);
-					desc_header(buf, data + 2);
-				}
-			}
-			if (XLogRecHasBlockRef(record, 2))
-			{
-				appendStringInfoString(buf, "; old ");
-				desc_offset_and_header(buf, record, 2);
-			}
+			desc_move(buf, record);
 			break;
 		case XLOG_IP_PRUNE:
 			if (datalen >= SizeOfIpPrune)
@@ -198,36 +247,10 @@ inplace_desc(StringInfo buf, XLogReaderState *record)
 			}
 			break;
 		case XLOG_IP_VACUUM:
-			if (datalen < sizeof(uint16))
-				break;
-			if (*(uint16 *) rec & XLIP_SHIFT)
-				appendStringInfo(buf, "index entries to the right, downlink: %u, first: %u",
-								 ((xl_ip_shift *) rec)->off,
-								 ((xl_ip_shift *) rec)->first);
-			else if (*(uint16 *) rec & XLIP_RELOCATE)
-				appendStringInfo(buf, "index page moved, level: %u, downlink: %u",
-								 ((xl_ip_relocate *) rec)->level,
-								 ((xl_ip_relocate *) rec)->off);
-			else if (*(uint16 *) rec & XLIP_MERGE)
-				appendStringInfo(buf, "merge of index pages, downlink: %u, left sibling: %u",
-								 ((xl_ip_merge *) rec)->off,
-								 ((xl_ip_merge *) rec)->prev);
-			else
-				appendStringInfo(buf, "nunused: %u", *(uint16 *) rec);
+			desc_vacuum(buf, rec, datalen);
 			break;
 		case XLOG_IP_FREEZE:
-			if (datalen >= SizeOfIpFreeze)
-			{
-				xl_ip_freeze *x = (xl_ip_freeze *) rec;
-
-				if (x->nfreeze & XLIP_SWEPT)
-					appendStringInfo(buf, "horizon: %u, nswept: %u, ncleared: %u",
-									 x->horizon, x->nfreeze & ~XLIP_SWEPT,
-									 x->nunlock);
-				else
-					appendStringInfo(buf, "horizon: %u, nfreeze: %u, nunlock: %u",
-									 x->horizon, x->nfreeze, x->nunlock);
-			}
+			desc_freeze(buf, rec, datalen);
 			break;
 		case XLOG_IP_VISIBLE:
 			if (datalen >= SizeOfIpVisible)
