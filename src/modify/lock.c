@@ -402,6 +402,28 @@ take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot,
 	return moves;
 }
 
+static void
+begin_locking(RowLocking *rl, Relation rel, ItemPointer tid, Snapshot snapshot,
+			  TupleTableSlot *slot, LockTupleMode mode,
+			  LockWaitPolicy wait_policy, uint8 flags, TM_FailureData *tmfd)
+{
+	tmfd->traversed = false;
+	tmfd->xmax = InvalidTransactionId;
+	tmfd->cmax = InvalidCommandId;
+
+	rl->rel = rel;
+	rl->mode = mode;
+	rl->wait_policy = wait_policy;
+	rl->follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
+	rl->find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
+	rl->tmfd = tmfd;
+	inplace_target_init(&rl->target, tid, snapshot);
+	/* a caller that found it in another way means the row, whatever its version */
+	if (rl->target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
+		!inplace_target_found_row(rel, tid, slot, &rl->target))
+		rl->target.kind = TARGET_NEWEST;
+}
+
 TM_Result
 inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 				   TupleTableSlot *slot, CommandId cid, LockTupleMode mode,
@@ -418,21 +440,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	bool		moves = false;
 
 	InplaceRequirePreload();
-	tmfd->traversed = false;
-	tmfd->xmax = InvalidTransactionId;
-	tmfd->cmax = InvalidCommandId;
-
-	rl.rel = rel;
-	rl.mode = mode;
-	rl.wait_policy = wait_policy;
-	rl.follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
-	rl.find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
-	rl.tmfd = tmfd;
-	inplace_target_init(&rl.target, tid, snapshot);
-	/* a caller that found it in another way means the row, whatever its version */
-	if (rl.target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
-		!inplace_target_found_row(rel, tid, slot, &rl.target))
-		rl.target.kind = TARGET_NEWEST;
+	begin_locking(&rl, rel, tid, snapshot, slot, mode, wait_policy, flags, tmfd);
 
 	xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
