@@ -164,6 +164,52 @@ put_set(TakingIndexes *chunk, const Bitmapset *set)
 	return off;
 }
 
+/*
+ * Note an index: as one that takes updates in place, or as one whose columns block
+ * them, of which a kept key is noted, too.
+ */
+static void
+add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
+		  Bitmapset **blocking, bool *own_code)
+{
+	TakingIndex *ti = &t->index[t->n];
+
+	/* (relam: a routine may be left over, see index_method.c) */
+	if (index->rd_rel->relam != BTREE_AM_OID &&
+		!method_may_be_rolled_back(index) &&
+		inplace_index_takes(index) && !left_to_server(index))
+	{
+		Form_pg_index form = index->rd_index;
+		int			n = t->n++;
+
+		ti->indexid = RelationGetRelid(index);
+		ti->nkeys = form->indnkeyatts;
+		ti->natts = form->indnatts;
+		ti->exact = inplace_index_key(index)->exact;
+		ti->computed = inplace_key_is_computed(index);
+		*own_code &= inplace_index_key(index)->comparable;
+		if (ti->computed)
+			for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
+				columns[n] = add_column(columns[n],
+										inplace_index_key(index)->columns[i]);
+		for (int i = 0; i < form->indnatts; i++)
+		{
+			ti->keys[i] = form->indkey.values[i];
+			if (i >= ti->nkeys && may_be_trimmed(rel, ti->keys[i]))
+				*blocking = add_column(*blocking, ti->keys[i]);
+		}
+		return;
+	}
+
+	*blocking = add_blocking(*blocking, index);
+	if (inplace_index_keeps(index))
+	{
+		ti->indexid = RelationGetRelid(index);
+		ti->computed = ti->kept = true;
+		columns[t->n++] = inplace_kept_key_columns(index);
+	}
+}
+
 static void
 find_taking(Relation rel)
 {
@@ -187,46 +233,9 @@ restart:
 
 	foreach(lc, list)
 	{
-		Oid			indexid = lfirst_oid(lc);
-		Relation	index = index_open(indexid, AccessShareLock);
+		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
 
-		/* (relam: a routine may be left over, see index_method.c) */
-		if (index->rd_rel->relam != BTREE_AM_OID &&
-			!method_may_be_rolled_back(index) &&
-			inplace_index_takes(index) && !left_to_server(index))
-		{
-			TakingIndex *ti = &t->index[t->n++];
-			Form_pg_index form = index->rd_index;
-
-			ti->indexid = indexid;
-			ti->nkeys = form->indnkeyatts;
-			ti->natts = form->indnatts;
-			ti->exact = inplace_index_key(index)->exact;
-			ti->computed = inplace_key_is_computed(index);
-			own_code &= inplace_index_key(index)->comparable;
-			if (ti->computed)
-				for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
-					columns[t->n - 1] = add_column(columns[t->n - 1],
-												   inplace_index_key(index)->columns[i]);
-			for (int i = 0; i < form->indnatts; i++)
-			{
-				ti->keys[i] = form->indkey.values[i];
-				if (i >= ti->nkeys && may_be_trimmed(rel, ti->keys[i]))
-					blocking = add_column(blocking, ti->keys[i]);
-			}
-		}
-		else
-		{
-			blocking = add_blocking(blocking, index);
-			if (inplace_index_keeps(index))
-			{
-				TakingIndex *ti = &t->index[t->n];
-
-				ti->indexid = indexid;
-				ti->computed = ti->kept = true;
-				columns[t->n++] = inplace_kept_key_columns(index);
-			}
-		}
+		add_index(rel, index, t, columns, &blocking, &own_code);
 		index_close(index, AccessShareLock);
 	}
 
