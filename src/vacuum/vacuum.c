@@ -312,6 +312,40 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 	return pruned.modified;
 }
 
+/*
+ * All pages have been read: sweep, and remove what is left in dead_items.  "fsm_done":
+ * the free space map has been published up to there.
+ */
+static void
+finish_scan(InplaceVacuum *vac, BlockNumber fsm_done)
+{
+	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED,
+								 vac->rel_pages);
+
+	vac->new_live_tuples = vac_estimate_reltuples(vac->rel, vac->rel_pages,
+												  vac->scanned_pages,
+												  vac->live_tuples);
+	vac->new_rel_tuples = Max(vac->new_live_tuples, 0) +
+		vac->recently_dead_tuples;
+
+	/* first, so that pages it leaves empty can be unlinked */
+	stale_sweep(vac);
+	if (dead_items_count(vac) > 0)
+		inplace_vacuum_round(vac);
+
+	if (vac->rel_pages > fsm_done)
+		FreeSpaceMapVacuumRange(vac->rel, fsm_done, vac->rel_pages);
+
+	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED,
+								 vac->rel_pages);
+
+	if (vac->nindexes > 0 && vac->do_index_cleanup)
+	{
+		vacuum_merge_index_pages(vac);
+		inplace_vacuum_cleanup_indexes(vac);
+	}
+}
+
 static void
 scan_table(InplaceVacuum *vac)
 {
@@ -392,31 +426,7 @@ scan_table(InplaceVacuum *vac)
 	page_reader_end(&reader);
 	pfree(survey);
 
-	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_SCANNED,
-								 vac->rel_pages);
-
-	vac->new_live_tuples = vac_estimate_reltuples(vac->rel, vac->rel_pages,
-												  vac->scanned_pages,
-												  vac->live_tuples);
-	vac->new_rel_tuples = Max(vac->new_live_tuples, 0) +
-		vac->recently_dead_tuples;
-
-	/* first, so that pages it leaves empty can be unlinked */
-	stale_sweep(vac);
-	if (dead_items_count(vac) > 0)
-		inplace_vacuum_round(vac);
-
-	if (vac->rel_pages > fsm_done)
-		FreeSpaceMapVacuumRange(vac->rel, fsm_done, vac->rel_pages);
-
-	pgstat_progress_update_param(PROGRESS_VACUUM_HEAP_BLKS_VACUUMED,
-								 vac->rel_pages);
-
-	if (vac->nindexes > 0 && vac->do_index_cleanup)
-	{
-		vacuum_merge_index_pages(vac);
-		inplace_vacuum_cleanup_indexes(vac);
-	}
+	finish_scan(vac, fsm_done);
 }
 
 /* ---------------- the frame ---------------- */
