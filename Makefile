@@ -62,6 +62,11 @@ $(OBJDIR)/server: FORCE
 .PHONY: FORCE
 FORCE:
 
+# src/ as pgindent of PostgreSQL 18 lays it out.
+.PHONY: indent
+indent:
+	scripts/indent
+
 installcheck: | $(OBJDIR)/regress
 $(OBJDIR)/regress:
 	mkdir -p $@
