@@ -511,6 +511,69 @@ report_older_versions(BuildState *bs, InplaceScanDesc scan)
 	}
 }
 
+static void
+begin_build(BuildState *bs, Relation table, Relation index, IndexInfo *info,
+			bool anyvisible, IndexBuildCallback callback, void *callback_state)
+{
+	bs->table = table;
+	bs->index = index;
+	bs->info = info;
+	bs->callback = callback;
+	bs->callback_state = callback_state;
+	bs->anyvisible = anyvisible;
+	bs->unique = info->ii_Unique || info->ii_ExclusionOps != NULL;
+	bs->is_catalog = IsSystemRelation(table);
+	bs->all_versions = anyvisible;
+#if PG_VERSION_NUM >= 160000
+	if (index->rd_indam->amsummarizing)
+		bs->all_versions = true;
+#endif
+	bs->former_keys = ReindexIsProcessingIndex(RelationGetRelid(index)) &&
+		inplace_index_class_takes(index);
+	Assert(!(anyvisible && bs->unique));
+
+	eval_begin(bs);
+
+	/*
+	 * A concurrent build (and bootstrap) indexes what an MVCC snapshot sees,
+	 * others all that may be seen by anybody.
+	 */
+	if (!IsBootstrapProcessingMode() && !info->ii_Concurrent)
+		bs->oldest_xmin = GetOldestNonRemovableTransactionId(table);
+}
+
+/*
+ * Report the rows of the scan's page.  Returns how many of them are live.
+ */
+static double
+report_page(BuildState *bs, InplaceScanDesc scan, Snapshot snapshot)
+{
+	double		live = 0;
+
+	if (snapshot == SnapshotAny)
+		live = classify_page(bs, scan);
+	else
+		inplace_scan_load_page(scan, NULL, -1);
+
+	for (int i = 0; i < scan->nvis; i++)
+	{
+		uint16		entry = scan->vis[i];
+
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(bs->econtext->ecxt_per_tuple_memory);
+
+		if (!inplace_scan_store(scan, entry & ~SCAN_NOT_ALIVE, bs->slot))
+			continue;
+		if (snapshot != SnapshotAny)
+			live++;
+		report_row(bs, (entry & SCAN_NOT_ALIVE) == 0);
+	}
+
+	if (bs->older != NULL)
+		report_older_versions(bs, scan);
+	return live;
+}
+
 static double
 inplace_index_build_range_scan(Relation table, Relation index,
 							   IndexInfo *info, bool allow_sync,
@@ -534,31 +597,7 @@ inplace_index_build_range_scan(Relation table, Relation index,
 									   RelationGetRelationName(index),
 									   "REINDEX INDEX");
 
-	bs.table = table;
-	bs.index = index;
-	bs.info = info;
-	bs.callback = callback;
-	bs.callback_state = callback_state;
-	bs.anyvisible = anyvisible;
-	bs.unique = info->ii_Unique || info->ii_ExclusionOps != NULL;
-	bs.is_catalog = IsSystemRelation(table);
-	bs.all_versions = anyvisible;
-#if PG_VERSION_NUM >= 160000
-	if (index->rd_indam->amsummarizing)
-		bs.all_versions = true;
-#endif
-	bs.former_keys = ReindexIsProcessingIndex(RelationGetRelid(index)) &&
-		inplace_index_class_takes(index);
-	Assert(!(anyvisible && bs.unique));
-
-	eval_begin(&bs);
-
-	/*
-	 * A concurrent build (and bootstrap) indexes what an MVCC snapshot sees,
-	 * others all that may be seen by anybody.
-	 */
-	if (!IsBootstrapProcessingMode() && !info->ii_Concurrent)
-		bs.oldest_xmin = GetOldestNonRemovableTransactionId(table);
+	begin_build(&bs, table, index, info, anyvisible, callback, callback_state);
 
 	if (sscan == NULL)
 	{
@@ -591,8 +630,6 @@ inplace_index_build_range_scan(Relation table, Relation index,
 
 	while (inplace_scan_next_page(scan, ForwardScanDirection))
 	{
-		int			i;
-
 		if (progress)
 		{
 			BlockNumber done = inplace_scan_blocks_done(scan);
@@ -602,27 +639,7 @@ inplace_index_build_range_scan(Relation table, Relation index,
 			reported = done;
 		}
 
-		if (snapshot == SnapshotAny)
-			reltuples += classify_page(&bs, scan);
-		else
-			inplace_scan_load_page(scan, NULL, -1);
-
-		for (i = 0; i < scan->nvis; i++)
-		{
-			uint16		entry = scan->vis[i];
-
-			CHECK_FOR_INTERRUPTS();
-			MemoryContextReset(bs.econtext->ecxt_per_tuple_memory);
-
-			if (!inplace_scan_store(scan, entry & ~SCAN_NOT_ALIVE, bs.slot))
-				continue;
-			if (snapshot != SnapshotAny)
-				reltuples++;
-			report_row(&bs, (entry & SCAN_NOT_ALIVE) == 0);
-		}
-
-		if (bs.older != NULL)
-			report_older_versions(&bs, scan);
+		reltuples += report_page(&bs, scan, snapshot);
 	}
 
 	if (progress)
