@@ -23,6 +23,53 @@
 
 
 /*
+ * The payload of the undo record that leads from the newer version to "tup".  Returns
+ * its length.  "replaced" if versions in between have been dropped.
+ */
+static Size
+make_payload(Relation rel, ItemPointer tid, InplaceTupleHeader tup, Size tuplen,
+			 InplaceTupleHeader newer, Size len,
+			 const ItemPointerData *moved_to, const UndoReplaced *replaced,
+			 char *payload)
+{
+	char	   *p = payload;
+
+	if ((newer->t_infomask & IP_DELETED) == 0)
+	{
+		RowDiff    *diff = palloc(sizeof(RowDiff));
+
+		if (!inplace_diff_rows(RelationGetDescr(rel), tup, tuplen, newer, len,
+							   diff))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("versions of row (%u,%u) of relation \"%s\" do not fit each other",
+							ItemPointerGetBlockNumber(tid),
+							ItemPointerGetOffsetNumber(tid),
+							RelationGetRelationName(rel))));
+		if (replaced)
+		{
+			memcpy(p, replaced, sizeof(UndoReplaced));
+			p += sizeof(UndoReplaced);
+		}
+		p += delta_encode(&diff->edits, true,
+						  (char *) tup + SizeOfInplaceTupleHeader,
+						  (char *) newer + SizeOfInplaceTupleHeader, p);
+		pfree(diff);
+	}
+	else if (moved_to)
+	{
+		BlockNumber newblk = ItemPointerGetBlockNumber(moved_to);
+		OffsetNumber newoff = ItemPointerGetOffsetNumber(moved_to);
+
+		memcpy(p, &newblk, sizeof(newblk));
+		p += sizeof(newblk);
+		memcpy(p, &newoff, sizeof(newoff));
+		p += sizeof(newoff);
+	}
+	return p - payload;
+}
+
+/*
  * For rewrites (cluster.c), which hold AccessExclusiveLock: put a newer
  * version on top of a row just written.  The undo record is that of the
  * version's own transaction, whose end is long known.  "replaced" tells which
@@ -43,7 +90,7 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 	InplaceTupleHeader tup;
 	char	   *undo = palloc(UNDO_MAX_RECORD + BLCKSZ);
 	char	   *payload = palloc(2 * BLCKSZ);
-	Size		payload_len = 0;
+	Size		payload_len;
 	Size		undo_len;
 	bool		is_delete = (newer->t_infomask & IP_DELETED) != 0;
 	bool		squeezed = !is_delete && replaced->xid != newer->t_xid;
@@ -54,37 +101,10 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 	lp = PageGetItemId(page, off);
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
 
-	if (!is_delete)
-	{
-		RowDiff    *diff = palloc(sizeof(RowDiff));
-
-		if (!inplace_diff_rows(RelationGetDescr(rel), tup,
+	payload_len = make_payload(rel, tid, tup,
 							   inplace_tuple_len(tup, ItemIdGetLength(lp)),
-							   newer, len, diff))
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("versions of row (%u,%u) of relation \"%s\" do not fit each other",
-							blk, off, RelationGetRelationName(rel))));
-		if (squeezed)
-		{
-			memcpy(payload, replaced, sizeof(UndoReplaced));
-			payload_len = sizeof(UndoReplaced);
-		}
-		payload_len += delta_encode(&diff->edits, true,
-									(char *) tup + SizeOfInplaceTupleHeader,
-									(char *) newer + SizeOfInplaceTupleHeader,
-									payload + payload_len);
-		pfree(diff);
-	}
-	else if (moved_to)
-	{
-		BlockNumber newblk = ItemPointerGetBlockNumber(moved_to);
-		OffsetNumber newoff = ItemPointerGetOffsetNumber(moved_to);
-
-		memcpy(payload, &newblk, sizeof(newblk));
-		memcpy(payload + sizeof(newblk), &newoff, sizeof(newoff));
-		payload_len = sizeof(newblk) + sizeof(newoff);
-	}
+							   newer, len, moved_to, squeezed ? replaced : NULL,
+							   payload);
 	if (SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + payload_len >
 		UNDO_MAX_RECORD)
 		ereport(ERROR,
