@@ -85,6 +85,32 @@ check_record(CheckState *state, const UndoRecord *rec, UndoPtr ptr)
 }
 
 /*
+ * The lock of the version that the walk is at: the page's own, or one that an older
+ * version carries.
+ */
+static void
+check_lock(CheckState *state, BlockNumber block, OffsetNumber off,
+		   const InplaceTupleHeaderData *page_hdr)
+{
+	InsightWalk *walk = &state->walk;
+	const char *problem;
+
+	if (!walk->locked)
+		return;
+	problem = InsightCheckLocker(walk);
+	if (problem == NULL && UndoPtrIsValid(walk->lock_undo) && walk->lock_known)
+		problem = check_record(state, &walk->lockrec, walk->lock_undo);
+	if (problem == NULL &&
+		(walk->tuple->t_infomask & IP_LOCK_DIRECT) &&
+		(walk->status == INSIGHT_XID_CURRENT ||
+		 walk->status == INSIGHT_XID_IN_PROGRESS))
+		problem = "row of a running transaction has a direct lock, its undo is lost";
+	if (problem != NULL &&
+		CheckRowUnchanged(state, block, off, page_hdr, VOLATILE_BITS))
+		CheckReport(state, block, off, NULL, "error", problem);
+}
+
+/*
  * Walk back from the newest version (state->walk has been begun at it) as far
  * as anybody may have to.  Returns false if the version that the snapshot
  * sees could not be worked out; otherwise *seen says whether there is one,
@@ -121,23 +147,7 @@ CheckChain(CheckState *state, BlockNumber block, OffsetNumber off,
 			}
 		}
 
-		/* the page's own lock, or one that an older version carries */
-		if (walk->locked)
-		{
-			problem = InsightCheckLocker(walk);
-			if (problem == NULL && UndoPtrIsValid(walk->lock_undo) &&
-				walk->lock_known)
-				problem = check_record(state, &walk->lockrec, walk->lock_undo);
-			if (problem == NULL &&
-				(walk->tuple->t_infomask & IP_LOCK_DIRECT) &&
-				(walk->status == INSIGHT_XID_CURRENT ||
-				 walk->status == INSIGHT_XID_IN_PROGRESS))
-				problem = "row of a running transaction has a direct lock, its undo is lost";
-			if (problem != NULL &&
-				CheckRowUnchanged(state, block, off, page_hdr, VOLATILE_BITS))
-				CheckReport(state, block, off, NULL, "error", problem);
-			problem = NULL;
-		}
+		check_lock(state, block, off, page_hdr);
 
 		/*
 		 * Of the newest version check_xid has looked at the transaction.  On
