@@ -366,6 +366,92 @@ same_layout(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
 }
 
 /*
+ * Take an indirect lock off the version.  Returns false if what is below it is not
+ * known.
+ */
+static bool
+take_lock_off(InsightWalk *walk, bool seen_by_all)
+{
+	InplaceTupleHeader tup = walk->tuple;
+	UndoRecord *rec = &walk->lockrec;
+	uint32		locker;
+
+	walk->lock_undo = HdrUndoPtr(tup);
+	if (!UndoPtrIsValid(walk->lock_undo) ||
+		!UndoFetch(walk->rel, walk->lock_undo, walk->block, walk->off,
+				   tup, true, rec) ||
+		rec->hdr.ur_type != UNDO_LOCK ||
+		rec->old.t_xid != tup->t_xid)
+	{
+		walk->undo = walk->lock_undo;
+		walk->undo_state = seen_by_all ? INSIGHT_UNDO_UNNEEDED :
+			INSIGHT_UNDO_MISSING;
+		return false;
+	}
+	if (rec->payload_len < sizeof(locker) ||
+		HdrIsLocked(&rec->old) ||
+		!same_layout(&rec->old, tup) ||
+		!HdrSameVersion(&rec->old, tup))
+	{
+		walk->undo_state = INSIGHT_UNDO_BAD;
+		walk->problem = psprintf("undo record %s of a row lock does not match the row",
+								 InsightUndoText(walk->lock_undo));
+		return false;
+	}
+	memcpy(&locker, rec->payload, sizeof(locker));
+	walk->locker = locker;
+	walk->lock_known = true;
+
+	/* the header without its lock; hints may have come since */
+	HdrCopyUndo(tup, &rec->old);
+	tup->t_infomask = (tup->t_infomask & ~(IP_LOCK_BITS | IP_FRESH)) |
+		(rec->old.t_infomask & (IP_FRESH | IP_FROZEN));
+	return true;
+}
+
+/*
+ * Find the undo record that leads back from the version, which has no lock now.
+ */
+static void
+find_undo(InsightWalk *walk, bool seen_by_all)
+{
+	InplaceTupleHeader tup = walk->tuple;
+
+	walk->undo = HdrUndoPtr(tup);
+	if (seen_by_all)
+		walk->undo_state = INSIGHT_UNDO_UNNEEDED;
+	else if (!UndoPtrIsValid(walk->undo))
+		walk->undo_state = INSIGHT_UNDO_NONE;
+	else if (!UndoFetch(walk->rel, walk->undo, walk->block, walk->off, tup,
+						true, &walk->rec) ||
+			 walk->rec.hdr.ur_type == UNDO_LOCK ||
+			 walk->rec.hdr.ur_xid != tup->t_xid)
+		walk->undo_state = INSIGHT_UNDO_MISSING;
+	else if (walk->rec.hdr.ur_type != UNDO_UPDATE &&
+			 walk->rec.hdr.ur_type != UNDO_DELETE &&
+			 walk->rec.hdr.ur_type != UNDO_MOVE)
+	{
+		walk->undo_state = INSIGHT_UNDO_BAD;
+		walk->problem = psprintf("undo record %s is of unknown type %d",
+								 InsightUndoText(walk->undo),
+								 walk->rec.hdr.ur_type);
+	}
+	else if ((walk->rec.hdr.ur_type == UNDO_UPDATE) ==
+			 ((tup->t_infomask & IP_DELETED) != 0))
+	{
+		walk->undo_state = INSIGHT_UNDO_BAD;
+		walk->problem = psprintf("undo record %s is of another kind of change than the row shows",
+								 InsightUndoText(walk->undo));
+	}
+	else
+	{
+		walk->undo_state = INSIGHT_UNDO_FOUND;
+		walk->cid_known = true;
+		walk->cid = walk->rec.hdr.ur_cid;
+	}
+}
+
+/*
  * Find out what leads back from the version now in walk->tuple, and take an
  * indirect lock off it.
  */
@@ -402,42 +488,9 @@ walk_resolve(InsightWalk *walk)
 		return;
 	}
 
-	if (tup->t_infomask & IP_LOCK_INDIRECT)
-	{
-		UndoRecord *rec = &walk->lockrec;
-		uint32		locker;
-
-		walk->lock_undo = HdrUndoPtr(tup);
-		if (!UndoPtrIsValid(walk->lock_undo) ||
-			!UndoFetch(walk->rel, walk->lock_undo, walk->block, walk->off,
-					   tup, true, rec) ||
-			rec->hdr.ur_type != UNDO_LOCK ||
-			rec->old.t_xid != tup->t_xid)
-		{
-			walk->undo = walk->lock_undo;
-			walk->undo_state = seen_by_all ? INSIGHT_UNDO_UNNEEDED :
-				INSIGHT_UNDO_MISSING;
-			return;
-		}
-		if (rec->payload_len < sizeof(locker) ||
-			HdrIsLocked(&rec->old) ||
-			!same_layout(&rec->old, tup) ||
-			!HdrSameVersion(&rec->old, tup))
-		{
-			walk->undo_state = INSIGHT_UNDO_BAD;
-			walk->problem = psprintf("undo record %s of a row lock does not match the row",
-									 InsightUndoText(walk->lock_undo));
-			return;
-		}
-		memcpy(&locker, rec->payload, sizeof(locker));
-		walk->locker = locker;
-		walk->lock_known = true;
-
-		/* the header without its lock; hints may have come since */
-		HdrCopyUndo(tup, &rec->old);
-		tup->t_infomask = (tup->t_infomask & ~(IP_LOCK_BITS | IP_FRESH)) |
-			(rec->old.t_infomask & (IP_FRESH | IP_FROZEN));
-	}
+	if ((tup->t_infomask & IP_LOCK_INDIRECT) &&
+		!take_lock_off(walk, seen_by_all))
+		return;
 
 	if (!HdrHasUndo(tup))
 	{
@@ -446,38 +499,7 @@ walk_resolve(InsightWalk *walk)
 		return;
 	}
 
-	walk->undo = HdrUndoPtr(tup);
-	if (seen_by_all)
-		walk->undo_state = INSIGHT_UNDO_UNNEEDED;
-	else if (!UndoPtrIsValid(walk->undo))
-		walk->undo_state = INSIGHT_UNDO_NONE;
-	else if (!UndoFetch(walk->rel, walk->undo, walk->block, walk->off, tup,
-						true, &walk->rec) ||
-			 walk->rec.hdr.ur_type == UNDO_LOCK ||
-			 walk->rec.hdr.ur_xid != tup->t_xid)
-		walk->undo_state = INSIGHT_UNDO_MISSING;
-	else if (walk->rec.hdr.ur_type != UNDO_UPDATE &&
-			 walk->rec.hdr.ur_type != UNDO_DELETE &&
-			 walk->rec.hdr.ur_type != UNDO_MOVE)
-	{
-		walk->undo_state = INSIGHT_UNDO_BAD;
-		walk->problem = psprintf("undo record %s is of unknown type %d",
-								 InsightUndoText(walk->undo),
-								 walk->rec.hdr.ur_type);
-	}
-	else if ((walk->rec.hdr.ur_type == UNDO_UPDATE) ==
-			 ((tup->t_infomask & IP_DELETED) != 0))
-	{
-		walk->undo_state = INSIGHT_UNDO_BAD;
-		walk->problem = psprintf("undo record %s is of another kind of change than the row shows",
-								 InsightUndoText(walk->undo));
-	}
-	else
-	{
-		walk->undo_state = INSIGHT_UNDO_FOUND;
-		walk->cid_known = true;
-		walk->cid = walk->rec.hdr.ur_cid;
-	}
+	find_undo(walk, seen_by_all);
 }
 
 const char *
