@@ -65,6 +65,65 @@ inplace_analyze_next_block(TableScanDesc sscan, BlockNumber blockno,
 #endif
 
 /*
+ * A row of the share-locked page: it is counted as dead, or listed in vis[], of which
+ * *n are used, or both.
+ */
+static void
+classify_row(InplaceScanDesc scan, InplaceTupleHeader tup, OffsetNumber off,
+			 TransactionId oldest_xmin, int *n, int *nswept)
+{
+	bool		swept = HdrIsSwept(tup);
+	bool		all_visible;
+
+	switch (inplace_row_state(scan->base.rs_rd, tup, scan->pin.buffer,
+							  oldest_xmin, NULL, &all_visible))
+	{
+		case ROW_LIVE:
+			scan->vis[(*n)++] = off;
+			/* and for its stale index entries */
+			if (tup->t_infomask & IP_STALE)
+			{
+				if (swept)
+					(*nswept)++;
+				else
+					scan->dead++;
+			}
+			break;
+
+		case ROW_DEAD:
+		case ROW_RECENTLY_DEAD:
+		case ROW_ABORTED_INSERT:
+			scan->dead++;
+			break;
+
+		case ROW_INSERT_IN_PROGRESS:
+			/* counted when its transaction reports it */
+			if (TransactionIdIsCurrentTransactionId(tup->t_xid))
+				scan->vis[(*n)++] = off;
+			break;
+
+		case ROW_UPDATE_IN_PROGRESS:
+			scan->vis[(*n)++] = TransactionIdIsCurrentTransactionId(tup->t_xid) ?
+				off : off | SCAN_UNDO;
+			break;
+
+		case ROW_ABORTED_CHANGE:
+			/* a mark stays when the version before is restored */
+			if (tup->t_infomask & IP_STALE)
+				scan->dead++;
+			scan->vis[(*n)++] = off | SCAN_UNDO;
+			break;
+
+		case ROW_DELETE_IN_PROGRESS:
+			if (TransactionIdIsCurrentTransactionId(tup->t_xid))
+				scan->dead++;
+			else
+				scan->vis[(*n)++] = off;
+			break;
+	}
+}
+
+/*
  * Count the rows of the page and list those to be sampled in vis[].
  *
  * Rows with stale index entries count as dead.  Those that VACUUM has swept
@@ -98,9 +157,6 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 		InplaceTupleHeader tup;
-		bool		all_visible;
-		bool		ours;
-		bool		swept;
 
 		if (!ItemIdIsNormal(lp))
 		{
@@ -111,56 +167,9 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 		}
 
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
-		ours = false;
-		swept = HdrIsSwept(tup);
-		if ((tup->t_infomask & IP_STALE) && !swept)
+		if ((tup->t_infomask & IP_STALE) && !HdrIsSwept(tup))
 			others = true;
-		switch (inplace_row_state(rel, tup, buffer, oldest_xmin, NULL,
-								  &all_visible))
-		{
-			case ROW_LIVE:
-				scan->vis[n++] = off;
-				/* and for its stale index entries */
-				if (tup->t_infomask & IP_STALE)
-				{
-					if (swept)
-						nswept++;
-					else
-						scan->dead++;
-				}
-				break;
-
-			case ROW_DEAD:
-			case ROW_RECENTLY_DEAD:
-			case ROW_ABORTED_INSERT:
-				scan->dead++;
-				break;
-
-			case ROW_INSERT_IN_PROGRESS:
-				/* counted when its transaction reports it */
-				if (TransactionIdIsCurrentTransactionId(tup->t_xid))
-					scan->vis[n++] = off;
-				break;
-
-			case ROW_UPDATE_IN_PROGRESS:
-				ours = TransactionIdIsCurrentTransactionId(tup->t_xid);
-				scan->vis[n++] = ours ? off : off | SCAN_UNDO;
-				break;
-
-			case ROW_ABORTED_CHANGE:
-				/* a mark stays when the version before is restored */
-				if (tup->t_infomask & IP_STALE)
-					scan->dead++;
-				scan->vis[n++] = off | SCAN_UNDO;
-				break;
-
-			case ROW_DELETE_IN_PROGRESS:
-				if (TransactionIdIsCurrentTransactionId(tup->t_xid))
-					scan->dead++;
-				else
-					scan->vis[n++] = off;
-				break;
-		}
+		classify_row(scan, tup, off, oldest_xmin, &n, &nswept);
 	}
 
 	inplace_scan_copy_page(scan, page);
