@@ -293,6 +293,27 @@ refuse_heap_writer(Relation rel)
 			 errhint("Set pglogical.use_spi to on, and pglogical.conflict_resolution to error, on the subscriber.")));
 }
 
+/*
+ * The row on the share-locked page is invisible: is it dead?  If not, that is noted
+ * for its neighbours, too.
+ */
+static bool
+invisible_is_dead(InplaceIndexFetchData *fetch, Page page, ItemId lp,
+				  OffsetNumber off, Snapshot snapshot)
+{
+	Relation	rel = fetch->base.rel;
+	bool		all_visible;
+	RowState	state;
+
+	state = inplace_row_state(rel, (InplaceTupleHeader) PageGetItem(page, lp),
+							  fetch->pin.buffer, InvalidTransactionId,
+							  GlobalVisTestFor(rel), &all_visible);
+	if (state == ROW_DEAD || state == ROW_ABORTED_INSERT)
+		return true;
+	note_gone_rows(fetch, page, off, snapshot);
+	return false;
+}
+
 static bool
 inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 						  Snapshot snapshot, TupleTableSlot *slot,
@@ -364,17 +385,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 					snapshot->snapshot_type != SNAPSHOT_ANY;
 		}
 		else if (!found && all_dead)
-		{
-			bool		all_visible;
-			RowState	state;
-
-			state = inplace_row_state(rel, (InplaceTupleHeader) PageGetItem(page, lp),
-									  buffer, InvalidTransactionId,
-									  GlobalVisTestFor(rel), &all_visible);
-			dead = (state == ROW_DEAD || state == ROW_ABORTED_INSERT);
-			if (!dead)
-				note_gone_rows(fetch, page, off, snapshot);
-		}
+			dead = invisible_is_dead(fetch, page, lp, off, snapshot);
 	}
 
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
