@@ -679,6 +679,53 @@ knows_no_more(const Deletion *d, int nvisited)
 		nvisited >= d->ins->deletion_visits;
 }
 
+/*
+ * "neighbours": the length of the run of blocks that bottom-up deletion begins with.
+ */
+static void
+begin_reading_ahead(const Deletion *d, int neighbours, bool bottomup_taking,
+					ReadAhead *ra)
+{
+	Relation	rel = d->rel;
+
+	if (d->delstate->bottomup)
+		/* those only that we are likely to visit */
+		ra->distance = neighbours;
+	else if (IsCatalogRelation(rel))
+		ra->distance = maintenance_io_concurrency;
+	else
+		ra->distance =
+			get_tablespace_maintenance_io_concurrency(rel->rd_rel->reltablespace);
+	if (bottomup_taking)
+	{
+		ra->rows = true;
+		ra->distance = BOTTOMUP_TAKING_DISTANCE;
+		if (!RelationUsesLocalBuffers(rel))
+			ra->most_reads = BOTTOMUP_MAX_BLOCKS;
+	}
+}
+
+/* how many bytes bottom-up deletion is to free, in an index that takes updates */
+static int
+taking_target(const Deletion *d)
+{
+	/* keys that have been computed for it are not left for another time */
+	if (d->ins != NULL && d->ins->deletion_let_go)
+		return BLCKSZ;
+	return Max(d->delstate->bottomupfreespace, BOTTOMUP_TAKING_TARGET);
+}
+
+/* what standbys have to be told: of the rows, and of versions that were asked about */
+static TransactionId
+newest_horizon(const Deletion *d)
+{
+	if (TransactionIdIsValid(d->question.horizon) &&
+		(!TransactionIdIsValid(d->horizon) ||
+		 TransactionIdFollows(d->question.horizon, d->horizon)))
+		return d->question.horizon;
+	return d->horizon;
+}
+
 TransactionId
 inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 {
@@ -719,31 +766,14 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	groups = make_groups(delstate, &ngroups);
 	begin = begin_of_groups(&d);
 	if (delstate->bottomup)
-	{
 		neighbours = rank_groups(delstate, groups, &ngroups,
 								 !taking ? BOTTOMUP_MAX_BLOCKS :
 								 bottomup_taking && RelationUsesLocalBuffers(rel) ?
 								 BOTTOMUP_TAKING_MAX_LOCAL : ngroups,
 								 bottomup_taking ? &begin : NULL);
-		/* read ahead those only that we are likely to visit */
-		ra.distance = neighbours;
-	}
-	else if (IsCatalogRelation(rel))
-		ra.distance = maintenance_io_concurrency;
-	else
-		ra.distance =
-			get_tablespace_maintenance_io_concurrency(rel->rd_rel->reltablespace);
+	begin_reading_ahead(&d, neighbours, bottomup_taking, &ra);
 	if (bottomup_taking)
-	{
-		target = Max(target, BOTTOMUP_TAKING_TARGET);
-		/* keys that have been computed for it are not left for another time */
-		if (d.ins != NULL && d.ins->deletion_let_go)
-			target = BLCKSZ;
-		ra.rows = true;
-		ra.distance = BOTTOMUP_TAKING_DISTANCE;
-		if (!RelationUsesLocalBuffers(rel))
-			ra.most_reads = BOTTOMUP_MAX_BLOCKS;
-	}
+		target = taking_target(&d);
 
 	for (int g = 0; g < ngroups; g++)
 	{
@@ -785,10 +815,6 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 			break;
 	}
 
-	if (TransactionIdIsValid(d.question.horizon) &&
-		(!TransactionIdIsValid(d.horizon) ||
-		 TransactionIdFollows(d.question.horizon, d.horizon)))
-		d.horizon = d.question.horizon;
 	let_go_for_more(&d, nvisited);
 
 	/* what comes after the last deletable entry is of no use to the caller */
@@ -797,5 +823,5 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	pfree(groups);
 	if (BufferIsValid(index_buffer))
 		ReleaseBuffer(index_buffer);
-	return d.horizon;
+	return newest_horizon(&d);
 }
