@@ -169,6 +169,26 @@ diff_in_place(TupleDesc desc, InplaceTupleHeader oldtup,
 	return end >= last;
 }
 
+/*
+ * The old row is from before column i was added, and has what the catalog says.  Is
+ * that other than what the new one has?
+ */
+static bool
+added_differs(TupleDesc desc, InplaceTupleHeader newtup, int i, bool nnull)
+{
+	Form_pg_attribute att = TupleDescAttr(desc, i);
+	bool		missing_null;
+	Datum		missing = getmissingattr(desc, i + 1, &missing_null);
+	bool		isnull;
+	Datum		v;
+
+	if (nnull || missing_null)
+		return nnull != missing_null;
+	v = inplace_getattr(desc, newtup, i + 1, &isnull, CurrentMemoryContext,
+						NULL);
+	return !inplace_same_stored(missing, v, att->attbyval, att->attlen);
+}
+
 bool
 inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup, Size oldlen,
 				  InplaceTupleHeader newtup, Size newlen, RowDiff *diff)
@@ -215,20 +235,7 @@ inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup, Size oldlen,
 
 		if (i >= onatts)
 		{
-			bool		missing_null;
-			Datum		missing = getmissingattr(desc, i + 1, &missing_null);
-
-			if (nnull || missing_null)
-				diff->changed[i] = nnull != missing_null;
-			else
-			{
-				bool		isnull;
-				Datum		v = inplace_getattr(desc, newtup, i + 1, &isnull,
-												CurrentMemoryContext, NULL);
-
-				diff->changed[i] = !inplace_same_stored(missing, v, att->attbyval,
-														att->attlen);
-			}
+			diff->changed[i] = added_differs(desc, newtup, i, nnull);
 			if (nlen > 0)
 				delta_add(&diff->edits, oimg, nimg,
 						  oprev - SizeOfInplaceTupleHeader,
