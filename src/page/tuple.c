@@ -442,6 +442,56 @@ inplace_row_from_heap_bound(TupleDesc desc, HeapTuple heap)
 }
 
 /*
+ * A varlena at *o of a heap tuple's data, which is of this length.  Moves *o and *p past
+ * it; returns false if inplace_row_from_heap cannot take it.
+ */
+static pg_attribute_always_inline bool
+varlena_from_heap(Form_pg_attribute att, const char *from, Size limit, Size *o,
+				  char *start, char **p, uint16 *flags)
+{
+	struct varlena *v;
+	VarlenaForm form;
+	Size		size;
+	Size		vsize;
+
+	*o = att_align_pointer(*o, att->attalign, -1, from + *o);
+	v = (struct varlena *) (from + *o);
+	if (*o + VARHDRSZ_SHORT > limit)
+		return false;
+	if (likely(stored_as_short(att, v)))
+	{
+		size = VARSIZE_1B(v);
+		if (*o + size > limit)
+			return false;
+		memcpy(*p, v, size);
+		*p += size;
+		*o += size;
+		return true;
+	}
+
+	if (*o + (VARATT_IS_1B_E(v) ? VARHDRSZ_EXTERNAL :
+			  VARATT_IS_1B(v) ? VARHDRSZ_SHORT : VARHDRSZ) > limit)
+		return false;
+	if (VARATT_IS_1B_E(v))
+	{
+		if (VARTAG_EXTERNAL(v) != VARTAG_ONDISK)
+			return false;
+		*flags |= IP_HASEXTERNAL;
+	}
+	size = VARSIZE_ANY(v);
+	if (size > limit || *o + size > limit)
+		return false;
+	form = varlena_form(att, v, &vsize);
+	if (form == VF_ALIGNED)
+		*flags |= IP_ALIGNED;
+	else if (form == VF_TRIMMED)
+		*flags |= IP_HASTRIMMED;
+	*p = fill_varlena(*p, start, att, v, form, vsize);
+	*o += size;
+	return true;
+}
+
+/*
  * Make the row that inplace_fill_tuple would make of the values of a heap tuple, from
  * its bytes.  The descriptor is the table's, and that of the heap tuple, see
  * same_row_layout().  Returns the length, or 0 if it is to be done by way of the values:
@@ -482,45 +532,8 @@ inplace_row_from_heap(TupleDesc desc, HeapTuple heap, InplaceTupleHeader tup)
 			continue;
 		if (att->attlen == -1)
 		{
-			struct varlena *v;
-
-			o = att_align_pointer(o, att->attalign, -1, from + o);
-			v = (struct varlena *) (from + o);
-			if (o + VARHDRSZ_SHORT > limit)
+			if (!varlena_from_heap(att, from, limit, &o, start, &p, &flags))
 				return 0;
-			if (likely(stored_as_short(att, v)))
-			{
-				size = VARSIZE_1B(v);
-				if (o + size > limit)
-					return 0;
-				memcpy(p, v, size);
-				p += size;
-			}
-			else
-			{
-				VarlenaForm form;
-				Size		vsize;
-
-				if (o + (VARATT_IS_1B_E(v) ? VARHDRSZ_EXTERNAL :
-						 VARATT_IS_1B(v) ? VARHDRSZ_SHORT : VARHDRSZ) > limit)
-					return 0;
-				if (VARATT_IS_1B_E(v))
-				{
-					if (VARTAG_EXTERNAL(v) != VARTAG_ONDISK)
-						return 0;
-					flags |= IP_HASEXTERNAL;
-				}
-				size = VARSIZE_ANY(v);
-				if (size > limit || o + size > limit)
-					return 0;
-				form = varlena_form(att, v, &vsize);
-				if (form == VF_ALIGNED)
-					flags |= IP_ALIGNED;
-				else if (form == VF_TRIMMED)
-					flags |= IP_HASTRIMMED;
-				p = fill_varlena(p, start, att, v, form, vsize);
-			}
-			o += size;
 			continue;
 		}
 		if (att->attlen == -2)
@@ -633,6 +646,80 @@ trimmed_size(const char *p)
 	return SizeOfTrimmedHeader + kept;
 }
 
+static pg_attribute_always_inline Datum
+deform_byval(const char *p, int16 attlen)
+{
+	int32		v4;
+	int16		v2;
+	Datum		v8;
+
+	switch (attlen)
+	{
+		case 4:
+			memcpy(&v4, p, 4);
+			return Int32GetDatum(v4);
+		case 8:
+			memcpy(&v8, p, 8);
+			return v8;
+		case 1:
+			return CharGetDatum(*p);
+		default:
+			memcpy(&v2, p, 2);
+			return Int16GetDatum(v2);
+	}
+}
+
+/*
+ * A varlena at *o, which is moved past it.  Returns false if it cannot be one, or
+ * leads out of the row.
+ */
+static pg_attribute_always_inline bool
+deform_varlena(Form_pg_attribute att, const char *start, Size len, uint32 *o,
+			   Datum *value, MemoryContext cxt)
+{
+	const char *p = start + *o;
+
+	if (VARATT_IS_1B(p) && !VARATT_IS_1B_E(p))
+	{
+		*value = PointerGetDatum(p);
+		*o += VARSIZE_1B(p);
+	}
+	else if (VARATT_IS_1B_E(p))
+	{
+		if (*o + SizeOfTrimmedHeader > len)
+			return false;
+		if (varlena_is_trimmed(p))
+		{
+			*o += trimmed_size(p);
+			if (*o > len)
+				return false;
+			*value = untrim(p, cxt);
+		}
+		else if (VARTAG_EXTERNAL(p) == VARTAG_ONDISK)
+		{
+			*value = PointerGetDatum(p);
+			*o += VARSIZE_EXTERNAL(p);
+		}
+		else
+			return false;
+	}
+	else
+	{
+		if (!VARATT_NOT_PAD_BYTE(p))
+		{
+			*o = att_align_nominal(*o, att->attalign);
+			p = start + *o;
+		}
+		if (*o + VARHDRSZ > len || VARATT_IS_1B(p) ||
+			VARSIZE_4B(p) < VARHDRSZ)
+			return false;
+		*value = PointerGetDatum(p);
+		*o += VARSIZE_4B(p);
+	}
+	/* nobody is to follow a length that leads out of the row */
+	return likely(*o <= len);
+}
+
 /*
  * See tuple.h.  Returns the number of attributes deformed, which is less than
  * natts if the tuple was stored before columns were added, or -1.  Lengths are
@@ -667,74 +754,12 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
 
 		if (att->attbyval)
 		{
-			switch (att->attlen)
-			{
-				case 4:
-					{
-						int32		v;
-
-						memcpy(&v, p, 4);
-						values[attnum] = Int32GetDatum(v);
-						break;
-					}
-				case 8:
-					memcpy(&values[attnum], p, 8);
-					break;
-				case 1:
-					values[attnum] = CharGetDatum(*p);
-					break;
-				default:
-					{
-						int16		v;
-
-						memcpy(&v, p, 2);
-						values[attnum] = Int16GetDatum(v);
-						break;
-					}
-			}
+			values[attnum] = deform_byval(p, att->attlen);
 			o += att->attlen;
 		}
 		else if (att->attlen == -1)
 		{
-			if (VARATT_IS_1B(p) && !VARATT_IS_1B_E(p))
-			{
-				values[attnum] = PointerGetDatum(p);
-				o += VARSIZE_1B(p);
-			}
-			else if (VARATT_IS_1B_E(p))
-			{
-				if (o + SizeOfTrimmedHeader > len)
-					return -1;
-				if (varlena_is_trimmed(p))
-				{
-					o += trimmed_size(p);
-					if (o > len)
-						return -1;
-					values[attnum] = untrim(p, cxt);
-				}
-				else if (VARTAG_EXTERNAL(p) == VARTAG_ONDISK)
-				{
-					values[attnum] = PointerGetDatum(p);
-					o += VARSIZE_EXTERNAL(p);
-				}
-				else
-					return -1;
-			}
-			else
-			{
-				if (!VARATT_NOT_PAD_BYTE(p))
-				{
-					o = att_align_nominal(o, att->attalign);
-					p = start + o;
-				}
-				if (o + VARHDRSZ > len || VARATT_IS_1B(p) ||
-					VARSIZE_4B(p) < VARHDRSZ)
-					return -1;
-				values[attnum] = PointerGetDatum(p);
-				o += VARSIZE_4B(p);
-			}
-			/* nobody is to follow a length that leads out of the row */
-			if (unlikely(o > len))
+			if (!deform_varlena(att, start, len, &o, &values[attnum], cxt))
 				return -1;
 		}
 		else if (att->attlen == -2)
