@@ -336,6 +336,84 @@ row_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 	return r;
 }
 
+/*
+ * A look at a page that is share-locked.
+ */
+typedef struct PageLook
+{
+	bool		all_visible;
+	bool		check_conflicts;	/* serializable, with rows not visible, too */
+	bool		lock_tids;		/* ... each row by itself */
+	/* and what was found: */
+	TransactionId settled_xid;
+	bool		hints;			/* set some */
+	bool		undo_deletes;	/* bare ones that were aborted */
+	uint16		flags;			/* of all rows, together */
+} PageLook;
+
+/*
+ * List the rows at these offsets, or all, that the snapshot may see.  Returns their
+ * number.
+ */
+static pg_attribute_always_inline int
+list_visible(InplaceScanDesc scan, Page page, const OffsetNumber *offs,
+			 int noffs, PageLook *look)
+{
+	Relation	rel = scan->base.rs_rd;
+	Snapshot	snapshot = scan->base.rs_snapshot;
+	Buffer		buffer = scan->pin.buffer;
+	bool		all_visible = look->all_visible;
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	int			count = noffs < 0 ? maxoff : noffs;
+	uint16		flags = 0;
+	int			n = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		OffsetNumber off = noffs < 0 ? i + FirstOffsetNumber : offs[i];
+		ItemId		lp;
+		InplaceTupleHeader tup;
+		uint16		entry = off;
+
+		if (unlikely(off < FirstOffsetNumber || off > maxoff))
+			continue;
+		lp = PageGetItemId(page, off);
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		flags |= tup->t_infomask;
+
+		if (!all_visible)
+		{
+			int			r = row_visible(rel, tup, buffer, snapshot, &look->settled_xid,
+										&look->hints);
+
+			if (r == 0 && likely(!look->check_conflicts))
+				continue;
+			if (r != 1)
+			{
+				entry |= SCAN_UNDO;
+				if ((tup->t_infomask & IP_ABORTED) && HdrIsBareDelete(tup))
+					look->undo_deletes = true;
+			}
+		}
+		if (unlikely(look->lock_tids))
+		{
+			ItemPointerData tid;
+
+			/* of a version in undo the tag is not known yet: lock the page */
+			TidSetVersion(&tid, scan->cblock, off, tup->t_tag);
+			if (entry == off)
+				PredicateLockTID(rel, &tid, snapshot, tup->t_xid);
+			else
+				PredicateLockPage(rel, scan->cblock, snapshot);
+		}
+		scan->vis[n++] = entry;
+	}
+	look->flags = flags;
+	return n;
+}
+
 void
 inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 					   int noffs)
@@ -343,18 +421,9 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	Relation	rel = scan->base.rs_rd;
 	Snapshot	snapshot = scan->base.rs_snapshot;
 	Buffer		buffer = scan->pin.buffer;
-	bool		lock_tids;
-	bool		check_conflicts;
-	bool		all_visible;
 	Page		page;
-	OffsetNumber maxoff;
-	TransactionId settled_xid = InvalidTransactionId;
-	bool		hints = false;
-	bool		undo_deletes = false;
-	int			count;
-	uint16		flags = 0;
-	int			i;
-	int			n = 0;
+	PageLook	look = {.settled_xid = InvalidTransactionId};
+	int			n;
 
 	scan->nvis = 0;
 	scan->stale_rows = false;
@@ -376,13 +445,13 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	 * In recovery the page's flag may be ahead of what this snapshot may rely
 	 * on: it can come with a page image.
 	 */
-	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
+	look.all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
 
 	/* bitmap scans lock the rows that they return, others the relation */
-	lock_tids = (scan->base.rs_flags & SCAN_LOCKS_RELATION) == 0 &&
+	look.lock_tids = (scan->base.rs_flags & SCAN_LOCKS_RELATION) == 0 &&
 		IsolationIsSerializable();
 
-	if (likely(all_visible && noffs < 0 && !lock_tids))
+	if (likely(look.all_visible && noffs < 0 && !look.lock_tids))
 	{
 		inplace_scan_copy_page(scan, page);
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -390,65 +459,22 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 		return;
 	}
 
-	check_conflicts = !all_visible &&
+	look.check_conflicts = !look.all_visible &&
 		CheckForSerializableConflictOutNeeded(rel, snapshot);
 
-	maxoff = PageGetMaxOffsetNumber(page);
-	count = noffs < 0 ? maxoff : noffs;
-	for (i = 0; i < count; i++)
-	{
-		OffsetNumber off = noffs < 0 ? i + FirstOffsetNumber : offs[i];
-		ItemId		lp;
-		InplaceTupleHeader tup;
-		uint16		entry = off;
+	n = list_visible(scan, page, offs, noffs, &look);
 
-		if (unlikely(off < FirstOffsetNumber || off > maxoff))
-			continue;
-		lp = PageGetItemId(page, off);
-		if (!ItemIdIsNormal(lp))
-			continue;
-		tup = (InplaceTupleHeader) PageGetItem(page, lp);
-		flags |= tup->t_infomask;
-
-		if (!all_visible)
-		{
-			int			r = row_visible(rel, tup, buffer, snapshot, &settled_xid,
-										&hints);
-
-			if (r == 0 && likely(!check_conflicts))
-				continue;
-			if (r != 1)
-			{
-				entry |= SCAN_UNDO;
-				if ((tup->t_infomask & IP_ABORTED) && HdrIsBareDelete(tup))
-					undo_deletes = true;
-			}
-		}
-		if (unlikely(lock_tids))
-		{
-			ItemPointerData tid;
-
-			/* of a version in undo the tag is not known yet: lock the page */
-			TidSetVersion(&tid, scan->cblock, off, tup->t_tag);
-			if (entry == off)
-				PredicateLockTID(rel, &tid, snapshot, tup->t_xid);
-			else
-				PredicateLockPage(rel, scan->cblock, snapshot);
-		}
-		scan->vis[n++] = entry;
-	}
-
-	if (hints)
+	if (look.hints)
 		inplace_mark_hint(buffer);
 
 	/* last, for the copy to have the hints */
 	inplace_scan_copy_page(scan, page);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->nvis = n;
-	scan->stale_rows = (flags & IP_STALE) != 0;
+	scan->stale_rows = (look.flags & IP_STALE) != 0;
 
 	/* of these the undo worker does not know */
-	if (unlikely(undo_deletes) && !RecoveryInProgress())
+	if (unlikely(look.undo_deletes) && !RecoveryInProgress())
 		inplace_restore_page(rel, buffer, false);
 }
 
