@@ -152,7 +152,8 @@ StaticAssertDecl(sizeof(InplaceTupleHeaderData) == SizeOfInplaceTupleHeader,
 #define INPLACE_MAX_TAG			125
 #define INPLACE_TAG_FIRST		126
 
-#define FirstVersionTag			((VersionTag) {0})
+#define MakeVersionTag(number)	((VersionTag) {number})
+#define FirstVersionTag			MakeVersionTag(0)
 
 static inline bool
 TagIsFirst(VersionTag tag)
@@ -177,9 +178,7 @@ TagIsValid(VersionTag tag)
 static inline VersionTag
 NextTag(VersionTag tag)
 {
-	return (VersionTag) {
-		tag.version_number >= INPLACE_MAX_TAG ? 1 : tag.version_number + 1
-	};
+	return MakeVersionTag(tag.version_number >= INPLACE_MAX_TAG ? 1 : tag.version_number + 1);
 }
 
 /*
@@ -204,9 +203,7 @@ TagBeforeAll(int steps)
 {
 	if (steps <= INPLACE_MAX_TAG)
 		return FirstVersionTag;
-	return (VersionTag) {
-		INPLACE_MAX_TAG - steps % INPLACE_MAX_TAG
-	};
+	return MakeVersionTag(INPLACE_MAX_TAG - steps % INPLACE_MAX_TAG);
 }
 
 /* are the two, of one row, the same version? */
@@ -264,13 +261,9 @@ TagBeforeStep(VersionTag newer, TagStep step)
 		case TAG_FROM_FIRST:
 			return FirstVersionTag;
 		case TAG_FROM_LAST:
-			return (VersionTag) {
-				INPLACE_MAX_TAG
-			};
+			return MakeVersionTag(INPLACE_MAX_TAG);
 		case TAG_FROM_BEFORE:
-			return (VersionTag) {
-				newer.version_number - 1
-			};
+			return MakeVersionTag(newer.version_number - 1);
 		case TAG_SAME:
 		case TAG_NO_STEP:
 			break;
@@ -288,9 +281,7 @@ TidTag(const ItemPointerData *tid)
 {
 	uint8		number = tid->ip_posid >> INPLACE_OFFSET_BITS;
 
-	return (VersionTag) {
-		number == INPLACE_TAG_FIRST ? 0 : number
-	};
+	return MakeVersionTag(number == INPLACE_TAG_FIRST ? 0 : number);
 }
 
 static inline void
