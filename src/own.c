@@ -383,7 +383,7 @@ InplaceKeepMembers(AlterExtensionContentsStmt *stmt)
 		 stmt->objtype != OBJECT_TABLE && stmt->objtype != OBJECT_MATVIEW &&
 		 stmt->objtype != OBJECT_SCHEMA))
 		return;
-	/* locked as the statement does it, which has to be the extension's owner's */
+	/* locked as the statement does it, which must be the owner's */
 	if (!ExtensionOwnedBy(own.extension, GetUserId()))
 		return;
 	object = get_object_address(stmt->objtype, stmt->object, &rel,

@@ -82,7 +82,7 @@ needs_hook(Oid fn_oid)
 {
 	if (prev_needs_fmgr_hook && prev_needs_fmgr_hook(fn_oid))
 		return true;
-	/* (this once it comes last: for hardly any function catalogs are looked at) */
+	/* (last, this once: for hardly any function catalogs are looked at) */
 	return is_heap_reader(fn_oid) && InplaceInstalledNow();
 }
 

@@ -291,7 +291,7 @@ insert_key(Insertion *ins, const InsertCall *call)
 	MemoryContext work;
 	bool		result = false;
 
-	/* what is locked here already, by whatever code this is called from, stays so */
+	/* what the code that this is called from has locked stays so */
 	ins->may_let_go = InterruptHoldoffCount == 0 && may_have_to_let_go(ins);
 	if (!ins->may_let_go)
 	{

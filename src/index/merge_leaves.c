@@ -361,7 +361,7 @@ merge_as_btree(MergeState *ms)
 {
 	ActsAsBtree as;
 
-	/* nobody else deletes pages, or goes through the index in the order of the file */
+	/* nobody else deletes pages, or scans the index in physical order */
 	Assert(CheckRelationLockedByMe(ms->table, ShareUpdateExclusiveLock, true));
 	Assert(_bt_vacuum_cycleid(ms->index) == 0);
 

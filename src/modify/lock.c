@@ -418,7 +418,7 @@ begin_locking(RowLocking *rl, Relation rel, ItemPointer tid, Snapshot snapshot,
 	rl->find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
 	rl->tmfd = tmfd;
 	inplace_target_init(&rl->target, tid, snapshot);
-	/* a caller that found it in another way means the row, whatever its version */
+	/* found in another way: the row is meant, whatever its version */
 	if (rl->target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
 		!inplace_target_found_row(rel, tid, slot, &rl->target))
 		rl->target.kind = TARGET_NEWEST;

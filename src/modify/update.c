@@ -455,7 +455,7 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 typedef enum UpdateStep
 {
 	STEP_GO,					/* go on; the page is locked */
-	STEP_AGAIN,					/* the page was unlocked: look at the row again */
+	STEP_AGAIN,					/* the page was unlocked: look again */
 	STEP_STOP					/* the result stands; the page is locked */
 } UpdateStep;
 

@@ -195,7 +195,7 @@ inplace_update_in_place(UpdateState *us)
 							   VISIBILITYMAP_VALID_BITS, &unset);
 	MarkBufferDirty(us->buffer);
 	UndoAppend(&ui, us->undo, undo_len);
-	/* before its record, unless that leaves the old row to the page (log_update.c) */
+	/* else after its record, which leaves the old row to the page */
 	if (!from_page)
 		replace_row(us);
 	if (RelationNeedsWAL(rel))
