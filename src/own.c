@@ -186,8 +186,8 @@ look(void)
 	}
 
 	/*
-	 * The look-up itself may take in an invalidation.  Where each one does, as
-	 * with debug_discard_caches, the last answer serves this call alone.
+	 * The look-up itself may take in an invalidation.  Where each one does,
+	 * as with debug_discard_caches, the last answer serves this call alone.
 	 */
 	do
 	{

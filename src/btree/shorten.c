@@ -223,7 +223,7 @@ disagreeing_sibling(const PageMove *move)
 		BTPageGetOpaque(BufferGetPage(move->left))->btpo_next != blk)
 		return BufferGetBlockNumber(move->left);
 	if (BufferIsValid(move->right) &&
-			 BTPageGetOpaque(BufferGetPage(move->right))->btpo_prev != blk)
+		BTPageGetOpaque(BufferGetPage(move->right))->btpo_prev != blk)
 		return BufferGetBlockNumber(move->right);
 	return InvalidBlockNumber;
 }

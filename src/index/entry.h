@@ -58,8 +58,8 @@ typedef struct EntryQuestion
 	Relation	table;
 	Relation	index;
 	TransactionId oldest_xmin;
-	int			versions;		/* to be looked at at most; reduced by those that
-								 * were, and below 0 there are more */
+	int			versions;		/* to be looked at at most; reduced by those
+								 * that were, and below 0 there are more */
 	struct VersionKeys *keys;	/* that were computed, or NULL */
 	bool		may_want;		/* others may be noted there */
 	/* besides the answer: */

@@ -538,8 +538,9 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
 
 	/*
-	 * The entries of rows that go are for bulk deletion: standbys wait for scans that
-	 * have copied them before they replay that, and not before they replay this.
+	 * The entries of rows that go are for bulk deletion: standbys wait for
+	 * scans that have copied them before they replay that, and not before
+	 * they replay this.
 	 */
 	if (d->sweep && (tup->t_infomask & IP_DELETED))
 		return false;

@@ -328,9 +328,9 @@ inplace_btree_insert(Relation index, Datum *values, bool *isnull,
 #endif
 
 	/*
-	 * index_form_tuple() would look into the TOAST table.  And what deletion, or
-	 * the check of a unique key, will want to know of the index while a page is
-	 * locked must have been found out before.
+	 * index_form_tuple() would look into the TOAST table.  And what deletion,
+	 * or the check of a unique key, will want to know of the index while a
+	 * page is locked must have been found out before.
 	 */
 	put_in_line(index, values, isnull, in_line);
 	if (needs_key)

@@ -22,7 +22,8 @@
 typedef struct Sweep
 {
 	TransactionId horizon;
-	StaleRows  *rows;			/* those that have to keep their mark are dropped */
+	StaleRows  *rows;			/* those that have to keep their mark are
+								 * dropped */
 	struct VersionKeys *keys;	/* of the rows on the page */
 } Sweep;
 

@@ -69,8 +69,8 @@ typedef struct InsightWalk
 	Size		len;
 	int			version;		/* 0 is the newest */
 	InsightXidStatus status;	/* of t_xid */
-	bool		unknown_columns;	/* rolled back, with columns that nobody knows
-									 * any more: not to be deformed */
+	bool		unknown_columns;	/* rolled back, with columns that nobody
+									 * knows any more: not to be deformed */
 
 	/* the lock on this version, if it has one */
 	bool		locked;

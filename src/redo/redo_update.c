@@ -158,8 +158,9 @@ inplace_redo_update_from_page(XLogReaderState *record, const char *data,
 	inplace_redo_undo_place(record, &pu.undo, undo, undo_len);
 
 	/*
-	 * The undo is in its buffer, which is dirty, before the redo pointer is asked:
-	 * so where a restart point moves that now, it writes the undo itself.
+	 * The undo is in its buffer, which is dirty, before the redo pointer is
+	 * asked: so where a restart point moves that now, it writes the undo
+	 * itself.
 	 */
 	if (unlikely(action == BLK_NEEDS_REDO && PageGetLSN(page) <= GetRedoRecPtr()))
 		inplace_redo_undo_to_disk(&pu.undo);

@@ -22,8 +22,8 @@ typedef enum RowTargetKind
 	TARGET_SEEN,				/* what the snapshot sees, if it is MVCC */
 	TARGET_NEWEST,				/* whatever is the newest */
 	TARGET_FOUND,				/* that with this tag and xmin */
-	TARGET_OURS					/* that with this tag, which our transaction has
-								 * locked or made */
+	TARGET_OURS					/* that with this tag, which our transaction
+								 * has locked or made */
 } RowTargetKind;
 
 typedef struct RowTarget

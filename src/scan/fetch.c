@@ -517,7 +517,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 		/* a tagged TID is that of no version but one of our own */
 		if (found && TidHasTag(tid) && !is_ours(tid, ((InplaceTupleTableSlot *) slot)->tag,
-											   ((InplaceTupleTableSlot *) slot)->xmin))
+												((InplaceTupleTableSlot *) slot)->xmin))
 		{
 			ExecClearTuple(slot);
 			found = false;

@@ -342,7 +342,8 @@ row_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 typedef struct PageLook
 {
 	bool		all_visible;
-	bool		check_conflicts;	/* serializable, with rows not visible, too */
+	bool		check_conflicts;	/* serializable, with rows not visible,
+									 * too */
 	bool		lock_tids;		/* ... each row by itself */
 	/* and what was found: */
 	TransactionId settled_xid;

@@ -507,9 +507,10 @@ ExtentScan(DiscardState *ds, uint32 n)
 	ds->past_horizon = ExtentPastHorizon(ds, ext);
 
 	/*
-	 * Before "fill" is read.  A transaction that takes the extent from here on,
-	 * and aborts, sets DIRTY again.  One that has taken it already may have done
-	 * so, and does it once only (UndoFlagOwned): then we must not clear it.
+	 * Before "fill" is read.  A transaction that takes the extent from here
+	 * on, and aborts, sets DIRTY again.  One that has taken it already may
+	 * have done so, and does it once only (UndoFlagOwned): then we must not
+	 * clear it.
 	 */
 	state = pg_atomic_read_u32(&ext->state);
 	do

@@ -79,8 +79,8 @@ typedef struct UndoSpace
 	BlockNumber tail_end;		/* blocks after the extents in the map, that
 								 * have no place there; 0: none (space.c) */
 	BlockNumber tail_scanned;	/* ... those before never need a scan again; */
-	TransactionId tail_xid;		/* newest xid that makes them needed; both
-								 * are set by the worker only */
+	TransactionId tail_xid;		/* newest xid that makes them needed; both are
+								 * set by the worker only */
 	pg_atomic_uint32 worker_pid;	/* the worker that discards here, or 0 */
 	TransactionId horizon;		/* that of the last discard, for the view */
 	pg_atomic_uint32 discarded_xid; /* newest that a discard record has told

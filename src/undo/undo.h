@@ -69,7 +69,8 @@ typedef struct UndoRecordHeader
 	Oid			ur_rel;
 	BlockNumber ur_block;
 	OffsetNumber ur_off;
-} pg_attribute_packed() UndoRecordHeader;
+}			pg_attribute_packed()
+UndoRecordHeader;
 
 #define SizeOfUndoRecordHeader	sizeof(UndoRecordHeader)	/* 26 */
 
@@ -140,7 +141,8 @@ typedef struct UndoLink
 	TransactionId ul_newer_xid; /* xid that replaced the version it leads to */
 	CommandId	ul_newer_cid;	/* and in which command */
 	InplaceTupleHeaderData ul_hdr;	/* header of the version it leads to */
-} pg_attribute_packed() UndoLink;
+}			pg_attribute_packed()
+UndoLink;
 
 #define SizeOfUndoLink			sizeof(UndoLink)	/* 28 */
 #define UNDO_LINK_MAX_LEVEL		15

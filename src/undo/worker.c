@@ -776,8 +776,8 @@ WorkerAtExit(int code, Datum arg)
 	LWLockRelease(&undo_shared->workers_lock.lock);
 
 	/*
-	 * A backend that took an extent before worker_pid was reset has not called
-	 * the launcher, which has to look for itself.
+	 * A backend that took an extent before worker_pid was reset has not
+	 * called the launcher, which has to look for itself.
 	 */
 	UndoWorkerWakeup();
 }

@@ -163,8 +163,8 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 	if (PageIsNew(page))
 	{
 		/*
-		 * Somebody is extending the table, or crashed while at it.  The backend
-		 * that gets the page from the free space map initializes it.
+		 * Somebody is extending the table, or crashed while at it.  The
+		 * backend that gets the page from the free space map initializes it.
 		 */
 		UnlockReleaseBuffer(buffer);
 		if (GetRecordedFreeSpace(vac->rel, blk) == 0)
