@@ -1,5 +1,5 @@
 -- ALTER EXTENSION inplace UPDATE leaves the objects that CREATE EXTENSION makes, from
--- whichever version it comes.  (Tables that an older library has made: TAP 116.)
+-- whichever version it comes.  (Tables that an older library has made: TAP 118.)
 \set here :DBNAME
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set objects :abs_srcdir '/extension_objects.sql'
