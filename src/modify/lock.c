@@ -120,7 +120,8 @@ typedef struct RowLocking
 	RowQueue	left;			/* of an older version, still held */
 	bool		check_chain;	/* has waited for a change; what came after? */
 	bool		chain_free;		/* nothing in the way */
-	bool		chain_checked;	/* ... where the row moves */
+	ItemPointerData locked_at;	/* where the row moves, and is locked already, */
+	TransactionId locked_mover; /* by this transaction */
 } RowLocking;
 
 static inline InplaceTupleHeader
@@ -255,7 +256,7 @@ look_at_successors(RowLocking *rl)
 
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	switch (inplace_chain_conflict(rl->rel, rl->target.tid, &rl->target, rl->mode,
-								   &xwait))
+								   NULL, &xwait))
 	{
 		case CHAIN_BUSY:
 			XactLockTableWait(xwait, rl->rel, &rl->target.tid, XLTW_LockUpdated);
@@ -298,41 +299,6 @@ go_on_to_newest(RowLocking *rl, ItemPointerData tid)
 	rl->check_chain = false;
 }
 
-/*
- * FOR KEY SHARE may have the version meant, but the row is being moved, or was.
- * Unlock the page and look along the chain to begin again then; returns false if
- * the lock cannot be had after all.
- */
-static bool
-look_where_it_moves(RowLocking *rl, ItemPointerData moving)
-{
-	TransactionId xwait;
-
-	rl->tmfd->xmax = current_tuple(rl)->t_xid;
-	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
-	inplace_row_wait_done(rl->rel, &rl->left);
-	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode, &xwait))
-	{
-		case CHAIN_GONE:
-			if (!rl->find_last)
-			{
-				rl->tmfd->ctid = moving;
-				return false;
-			}
-			/* then only the end of the chain will do */
-			go_on_to_newest(rl, rl->target.tid);
-			break;
-		case CHAIN_BUSY:
-			XactLockTableWait(xwait, rl->rel, &moving, XLTW_LockUpdated);
-			rl->chain_checked = false;
-			break;
-		case CHAIN_FREE:
-			rl->chain_checked = true;
-			break;
-	}
-	return true;
-}
-
 /* did this very (sub)transaction put the row there, new or moved? */
 static bool
 put_here(RowLocking *rl, TransactionId xid)
@@ -358,6 +324,61 @@ have_lock(RowLocking *rl, TransactionId xid)
 }
 
 /*
+ * FOR KEY SHARE may have the version meant, but the row is being moved, or was: has it
+ * still to be locked where it goes?  What was done about another move, which has been
+ * rolled back meanwhile, does not count.
+ */
+static bool
+moves_unlocked(RowLocking *rl, ItemPointer moving)
+{
+	InplaceTupleHeader tup = current_tuple(rl);
+
+	return rl->rc.below_busy && (tup->t_infomask & IP_MOVED) &&
+		inplace_moved_to(rl->rel, tup, &rl->target.tid, moving) &&
+		!(ItemPointerIsValid(&rl->locked_at) &&
+		  ItemPointerEquals(&rl->locked_at, moving) &&
+		  TransactionIdEquals(rl->locked_mover, rl->rc.base.t_xid));
+}
+
+/*
+ * Unlock the page and lock the row along the chain, to begin again then; returns false
+ * if the lock cannot be had after all.  If we have it already, it has gone along.
+ */
+static bool
+lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
+{
+	TransactionId mover = rl->rc.base.t_xid;
+	ChainLock	lock = {.xid = xid,.replacer = rl->rc.replacer};
+	bool		locked = have_lock(rl, xid);
+	TransactionId xwait;
+
+	rl->tmfd->xmax = current_tuple(rl)->t_xid;
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	inplace_row_wait_done(rl->rel, &rl->left);
+	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode,
+								   locked ? NULL : &lock, &xwait))
+	{
+		case CHAIN_GONE:
+			if (!rl->find_last)
+			{
+				rl->tmfd->ctid = moving;
+				return false;
+			}
+			/* then only the end of the chain will do */
+			go_on_to_newest(rl, rl->target.tid);
+			break;
+		case CHAIN_BUSY:
+			XactLockTableWait(xwait, rl->rel, &moving, XLTW_LockUpdated);
+			break;
+		case CHAIN_FREE:
+			rl->locked_at = moving;
+			rl->locked_mover = mover;
+			break;
+	}
+	return true;
+}
+
+/*
  * Is the undo reserved that the lock takes?  If not, the page is unlocked for that.
  */
 static bool
@@ -372,17 +393,13 @@ undo_reserved(RowLocking *rl, TransactionId xid)
 }
 
 /*
- * The row is ours to lock, and its page locked.  Returns true if it has to be
- * locked where it moves, too.
+ * The row is ours to lock, and its page locked.  Where it moves we have it already.
  */
-static bool
-take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot,
-		  ItemPointer tid, ItemPointer moving)
+static void
+take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot, ItemPointer tid)
 {
 	const RowCheck *rc = &rl->rc;
 	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
-	InplaceTupleHeader tup = current_tuple(rl);
-	bool		moves;
 	TransactionId locker;
 	bool		multi;
 	LockTupleMode strongest;
@@ -392,14 +409,11 @@ take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot,
 
 	store_locked(rl->rel, rl->buffer, &rl->target, rc->below_busy, slot, tid);
 	if (have_lock(rl, xid))
-		return false;
+		return;
 
-	moves = rc->below_busy && (tup->t_infomask & IP_MOVED) &&
-		inplace_moved_to(rl->rel, tup, &rl->target.tid, moving);
 	inplace_compute_lockers(rc, xid, rl->mode, &locker, &multi, &strongest);
 	inplace_set_row_lock(rl->rel, rl->buffer, rl->vmbuffer, off, rc, xid, locker,
 						 multi, strongest);
-	return moves;
 }
 
 static void
@@ -437,7 +451,6 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	Page		page;
 	bool		passing;
 	ItemPointerData moving;
-	bool		moves = false;
 
 	InplaceRequirePreload();
 	begin_locking(&rl, rel, tid, snapshot, slot, mode, wait_policy, flags, tmfd);
@@ -468,11 +481,9 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			return TM_WouldBlock;
 		}
 
-		if (result == TM_Ok && rl.rc.below_busy && !rl.chain_checked &&
-			(current_tuple(&rl)->t_infomask & IP_MOVED) &&
-			inplace_moved_to(rel, current_tuple(&rl), &rl.target.tid, &moving))
+		if (result == TM_Ok && moves_unlocked(&rl, &moving))
 		{
-			if (look_where_it_moves(&rl, moving))
+			if (lock_where_it_moves(&rl, moving, xid))
 				continue;
 			leave(&rl);
 			return TM_Updated;
@@ -503,14 +514,11 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	page = RowPage(rel, rl.buffer);
 	off = ItemPointerGetOffsetNumber(&rl.target.tid);
 	if (result == TM_Ok)
-		moves = take_lock(&rl, xid, slot, tid, &moving);
+		take_lock(&rl, xid, slot, tid);
 	else if (off <= PageGetMaxOffsetNumber(page) &&
 			 ItemIdIsNormal(PageGetItemId(page, off)))
 		store_locked(rel, rl.buffer, &rl.target, false, slot, NULL);
 	LockBuffer(rl.buffer, BUFFER_LOCK_UNLOCK);
-
-	if (moves)
-		inplace_lock_where_it_moves(rel, moving, xid, rl.rc.replacer, mode);
 	leave(&rl);
 	return result;
 }

@@ -208,100 +208,79 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 }
 
 /*
+ * Put the lock on the row there, in which nothing is in its way.  The page is locked.
+ * False if there is no undo reserved for that.
+ */
+static bool
+lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
+		  LockTupleMode mode, const ChainLock *lock)
+{
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+	InplaceTupleHeader tup = PageGetTupleAt(BufferGetPage(buffer), off);
+	RowCheck	rc = {0};
+	TransactionId locker;
+	bool		multi;
+	LockTupleMode strongest;
+
+	rc.status = inplace_xid_status(rel, tup, buffer);
+	if (rc.status != XID_IN_PROGRESS && rc.status != XID_COMMITTED)
+		return true;
+	rc.locked = inplace_get_lockers(rel, tup, ItemPointerGetBlockNumber(tid),
+									off, &rc.lockers);
+	rc.base = rc.lockers.base;
+	if (inplace_lock_lacks_undo(rel, &rc))
+		return false;
+	rc.replacer = lock->replacer;
+	inplace_compute_lockers(&rc, lock->xid, mode, &locker, &multi, &strongest);
+	inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, lock->xid, locker,
+						 multi, strongest);
+	return true;
+}
+
+/*
  * Is there anything in the way of a lock on the versions that follow the one
  * meant, whose TID is tid?  Without a target, on those from the first at tid on?
  * With CHAIN_BUSY, *xwait is the transaction to wait for.
+ *
+ * With lock (and no target) each place where nothing is in the way is locked before
+ * its page is unlocked.  As in heap, the places that follow are locked first and the
+ * version meant last: between a look and a lock, somebody could delete the row there.
  */
 ChainVerdict
 inplace_chain_conflict(Relation rel, ItemPointerData tid,
 					   const RowTarget *target, LockTupleMode mode,
-					   TransactionId *xwait)
+					   const ChainLock *lock, TransactionId *xwait)
 {
+	Assert(target == NULL || lock == NULL);
 	for (;;)
 	{
 		Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
 		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
 		Buffer		vmbuffer = InvalidBuffer;
 		ChainVerdict verdict = CHAIN_FREE;
+		bool		lacks_undo = false;
 		ItemPointerData next;
 
 		CHECK_FOR_INTERRUPTS();
 		ItemPointerSetInvalid(&next);
 		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
+		{
 			verdict = conflict_here(rel, PageGetTupleAt(RowPage(rel, buffer), off),
 									&tid, target, mode, xwait, &next);
-		UnlockReleaseBuffer(buffer);
-		if (BufferIsValid(vmbuffer))
-			ReleaseBuffer(vmbuffer);
-		if (verdict != CHAIN_FREE || !ItemPointerIsValid(&next))
-			return verdict;
-		tid = next;
-		target = NULL;
-	}
-}
-
-/*
- * A row is being moved by a transaction in progress, with no change of key.  A
- * backend that locks it FOR KEY SHARE locks the row where it goes too.
- * Follows the chain of moves to its end.  replacer: of the version meant.
- */
-void
-inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
-							TransactionId xid, TransactionId replacer,
-							LockTupleMode mode)
-{
-	for (;;)
-	{
-		Buffer		buffer;
-		Page		page;
-		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
-		InplaceTupleHeader tup;
-		RowCheck	rc;
-		ItemPointerData next;
-		Buffer		vmbuffer = InvalidBuffer;
-		bool		more = false;
-
-		CHECK_FOR_INTERRUPTS();
-		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
-		page = BufferGetPage(buffer);
-		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
-		{
-			tup = PageGetTupleAt(page, off);
-			memset(&rc, 0, sizeof(rc));
-			rc.status = inplace_xid_status(rel, tup, buffer);
-			if (rc.status == XID_IN_PROGRESS || rc.status == XID_COMMITTED)
-			{
-				TransactionId locker;
-				bool		multi;
-				LockTupleMode strongest;
-
-				rc.locked = inplace_get_lockers(rel, tup,
-												ItemPointerGetBlockNumber(&tid),
-												off, &rc.lockers);
-				rc.base = rc.lockers.base;
-				if (inplace_lock_lacks_undo(rel, &rc))
-				{
-					UnlockReleaseBuffer(buffer);
-					if (BufferIsValid(vmbuffer))
-						ReleaseBuffer(vmbuffer);
-					UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
-					continue;
-				}
-				if ((tup->t_infomask & IP_MOVED) &&
-					!(tup->t_infomask & IP_KEYS_UPDATED))
-					more = inplace_moved_to(rel, tup, &tid, &next);
-				rc.replacer = replacer;
-				inplace_compute_lockers(&rc, xid, mode, &locker, &multi,
-										&strongest);
-				inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, xid,
-									 locker, multi, strongest);
-			}
+			if (verdict == CHAIN_FREE && lock != NULL)
+				lacks_undo = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock);
 		}
 		UnlockReleaseBuffer(buffer);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
-		if (!more)
-			break;
+		if (lacks_undo)
+		{
+			UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
+			continue;
+		}
+		if (verdict != CHAIN_FREE || !ItemPointerIsValid(&next))
+			return verdict;
 		tid = next;
+		target = NULL;
 	}
 }

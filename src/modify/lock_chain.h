@@ -20,15 +20,19 @@ typedef enum ChainVerdict
 	CHAIN_GONE					/* a change in the way has committed */
 } ChainVerdict;
 
+/* the lock for the places where nothing is in the way */
+typedef struct ChainLock
+{
+	TransactionId xid;
+	TransactionId replacer;		/* of the version meant */
+} ChainLock;
+
 /* no page locked */
 extern ChainVerdict inplace_chain_conflict(Relation rel, ItemPointerData tid,
 										   const RowTarget *target,
 										   LockTupleMode mode,
+										   const ChainLock *lock,
 										   TransactionId *xwait);
-extern void inplace_lock_where_it_moves(Relation rel, ItemPointerData tid,
-										TransactionId xid,
-										TransactionId replacer,
-										LockTupleMode mode);
 
 /* the row's page locked */
 extern bool inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
