@@ -47,7 +47,8 @@ $node->safe_psql('postgres', 'BEGIN; UPDATE t SET v = 2 WHERE id = 1; ROLLBACK')
 my $scan = psql_session($node);
 $scan->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
 my $vacuum = psql_session($node);
-$vacuum->query_safe(q{SET vacuum_cost_delay = '100ms'; SET vacuum_cost_limit = 1});
+# (It rests for 0.4 s after each of some 50 pages.)
+$vacuum->query_safe(q{SET vacuum_cost_delay = '100ms'; SET vacuum_cost_limit = 1; SET vacuum_cost_page_hit = 100});
 my $pid = $vacuum->query_safe('SELECT pg_backend_pid()');
 $vacuum->query_until(qr/go/, "\\echo go\nVACUUM (INDEX_CLEANUP on) t;\n");
 ok(defined poll_value($node, "SELECT backend_xid IS NOT NULL FROM pg_stat_activity WHERE pid = $pid", 60), 'VACUUM has an xid early');
