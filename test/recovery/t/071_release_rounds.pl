@@ -136,7 +136,7 @@ foreach my $n (1 .. 4)
 # that comes later.  (It comes to 38 to 43 MB, the more the busier the machine.)
 my $used = q{SELECT used_bytes FROM inplace.undo WHERE kind = 'logged'};
 my $limit = 46 * 1024 * 1024;
-poll_value($node, "SELECT used_bytes < $limit FROM inplace.undo WHERE kind = 'logged'", 't', 60);
+poll_value($node, "SELECT used_bytes < $limit FROM inplace.undo WHERE kind = 'logged'", 60);
 cmp_ok(one($node, $used), '<', $limit, 'undo is given back while snapshots are held');
 look_again('giving back');
 
@@ -158,7 +158,7 @@ my $kept = one($node, $used);
 cmp_ok($kept, '>', 5_000_000, 'a transaction with an xid that is not known to be idle has kept all versions');
 end_pgbench(start_pgbench($node, '-c', 1, '-t', 1000, '-f', pgbench_script($node, 'y', 'UPDATE y SET n = n + 1')));
 $limit = $kept + 4_000_000;
-poll_value($node, "SELECT used_bytes < $limit FROM inplace.undo WHERE kind = 'logged'", 't', 60);
+poll_value($node, "SELECT used_bytes < $limit FROM inplace.undo WHERE kind = 'logged'", 60);
 cmp_ok(one($node, $used), '<', $limit, 'others are given back beside those that are kept');
 look_again('long chains');
 let_go_of_all();
