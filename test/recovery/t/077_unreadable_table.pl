@@ -65,11 +65,12 @@ SKIP:
 {
 	skip 'no transaction_timeout before 17', 2 if pg_major($node) < 17;
 
+	# (our own queries may take longer)
+	local $ENV{PGOPTIONS} = '-c transaction_timeout=0';
 	$begin = -s $node->logfile;
 	$node->append_conf('postgresql.conf', "transaction_timeout = 20\n");
 	$node->reload;
 	$node->safe_psql('postgres', q{
-		SET transaction_timeout = 0;
 		BEGIN;
 		UPDATE bad SET n = n + 1, f = repeat('y', 100);
 		ROLLBACK;});
