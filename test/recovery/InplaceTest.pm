@@ -17,7 +17,7 @@ our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   contents poll_value waits_for_lock undo_floor_reached start_pgbench end_pgbench
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
-  heap_beside_inplace same_as_heap build_module);
+  heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
 # (text for postgresql.conf), extra (for initdb), install_path (another server's).
@@ -321,6 +321,27 @@ sub sqlstate_of
 	my ($rc, $out, $err) = $node->psql($db // 'postgres', "\\set VERBOSITY verbose\n$sql",
 		extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
 	return $rc == 0 ? '' : $err;
+}
+
+# Sets full_page_writes, which must have been otherwise (needs pg_walinspect).  The
+# checkpointer is who acts on it, and says so in the WAL.
+sub set_full_page_writes
+{
+	my ($node, $value) = @_;
+	my $lsn = one($node, 'SELECT pg_current_wal_insert_lsn()');
+	$node->append_conf('postgresql.conf', "full_page_writes = $value\n");
+	$node->reload;
+	return ok(defined poll_value($node, qq{SELECT pg_logical_emit_message(true, '', '') IS NOT NULL AND count(*) > 0
+		FROM pg_get_wal_records_info('$lsn', pg_current_wal_flush_lsn()) WHERE record_type = 'FPW_CHANGE'}, 60), "full_page_writes = $value");
+}
+
+# No worker of autovacuum is there any more, nor comes later.
+sub stop_autovacuum
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres', 'ALTER SYSTEM SET autovacuum = off');
+	$node->reload;
+	return ok(defined poll_value($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum%'}, 60), 'no autovacuum');
 }
 
 # Compiles modules/$name.c; returns what LANGUAGE C functions call it.

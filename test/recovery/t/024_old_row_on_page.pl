@@ -70,17 +70,6 @@ foreach my $set (@sets)
 }
 
 # ---- recovery
-sub reload
-{
-	my ($setting) = @_;
-	my ($value) = $setting =~ /= (\S+)/;
-	$node->append_conf('postgresql.conf', $setting);
-	$node->reload;
-	# The checkpointer is who acts on it, and says so in the log of WAL.
-	ok(defined poll_value($node, "SELECT current_setting('full_page_writes') = '$value'", 30), $setting);
-	$node->safe_psql('postgres', 'SELECT pg_sleep(0.5)');
-}
-
 # Data pages go to disk as they are now; the undo pages stay in memory.
 sub write_data_pages
 {
@@ -139,12 +128,12 @@ my $from;
 crash_case('full_page_writes off and on', sub {
 	my ($end) = @_;
 
-	reload('full_page_writes = off');
+	set_full_page_writes($node, 'off');
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	$from = position();
 	$node->safe_psql('postgres', 'UPDATE t_inplace SET first = 3; UPDATE s_inplace SET n = 3');
 	is(forms($from), 'record', "full_page_writes off, $end: old bytes are in the record");
-	reload('full_page_writes = on');
+	set_full_page_writes($node, 'on');
 	$from = position();
 	$node->safe_psql('postgres', 'UPDATE t_inplace SET first = 4; UPDATE s_inplace SET n = 4');
 	is(forms($from), 'record', "on again, before a checkpoint, $end: the same");
@@ -154,14 +143,14 @@ crash_case('full_page_writes off and on', sub {
 crash_case('hints without images', sub {
 	my ($end) = @_;
 
-	reload('full_page_writes = off');
+	set_full_page_writes($node, 'off');
 	$node->safe_psql('postgres', 'UPDATE t_inplace SET first = 5; UPDATE s_inplace SET n = 5');
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	$from = position();
 	$node->safe_psql('postgres', q{SELECT count(*) FROM t_inplace; SELECT count(*) FROM s_inplace; SELECT pg_logical_emit_message(true, '', '')});
 	cmp_ok(one($node, qq{SELECT count(*) FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
 		WHERE record_type = 'FPI_FOR_HINT'}), '>', 0, "$end: hints were logged");
-	reload('full_page_writes = on');
+	set_full_page_writes($node, 'on');
 	$from = position();
 	$node->safe_psql('postgres', 'UPDATE t_inplace SET first = 6; UPDATE s_inplace SET n = 6');
 	is(forms($from), 'record', "hints without images, $end: old bytes are in the record");

@@ -78,17 +78,6 @@ open_update_and_crash('CREATE DATABASE', 'd2', 't', 'BEGIN', $update);
 $node->append_conf('postgresql.conf', "wal_level = replica\n");
 $node->restart;
 
-sub full_page_writes
-{
-	my ($value) = @_;
-	$node->append_conf('postgresql.conf', "full_page_writes = $value\n");
-	my $lsn = one($node, 'SELECT pg_current_wal_insert_lsn()');
-	$node->reload;
-	# The checkpointer is who acts on it, and says so in the WAL.
-	ok(defined poll_value($node, qq{SELECT pg_logical_emit_message(true, '', '') IS NOT NULL AND count(*) > 0
-		FROM pg_get_wal_records_info('$lsn', pg_current_wal_flush_lsn()) WHERE record_type = 'FPW_CHANGE'}, 30), "full_page_writes = $value");
-}
-
 # Row 1 has a stale entry in the index, and VACUUM notes that it has seen it.
 $node->safe_psql('postgres', $_) foreach (q{
 	CREATE TABLE h (id int, n int, k int, v text) WITH (fillfactor = 80);
@@ -100,7 +89,7 @@ $node->safe_psql('postgres', $_) foreach (q{
 # (the hints of visibility, first)
 one($node, 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM h WHERE k < 10');
 $node->safe_psql('postgres', $_) foreach 'VACUUM h', 'CHECKPOINT';
-full_page_writes('off');
+set_full_page_writes($node, 'off');
 my $from = one($node, 'SELECT pg_current_wal_insert_lsn()');
 $node->safe_psql('postgres', 'VACUUM h');
 $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
@@ -108,7 +97,7 @@ note one($node, "SELECT flags FROM inplace.page_items('h', 0) WHERE item = 1");
 my $file = one($node, q{SELECT pg_relation_filenode('h')});
 is(one($node, qq{SELECT string_agg(DISTINCT resource_manager || ' ' || record_type, ',') FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
 	WHERE resource_manager = 'inplace' OR record_type = 'FPI_FOR_HINT' AND block_ref LIKE '%/$file fork main%'}), 'XLOG FPI_FOR_HINT', 'VACUUM leaves a hint, and no more');
-full_page_writes('on');
+set_full_page_writes($node, 'on');
 open_update_and_crash('a hint', 'postgres', 'h',
 	q{UPDATE other SET v = 'c'}, q{UPDATE other SET v = 'd'}, 'BEGIN', q{UPDATE h SET n = 1, v = repeat('y', 90) WHERE id BETWEEN 2 AND 20});
 $node->stop;
