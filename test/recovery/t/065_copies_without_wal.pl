@@ -96,7 +96,7 @@ $node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, '', '')});
 note one($node, "SELECT flags FROM inplace.page_items('h', 0) WHERE item = 1");
 my $file = one($node, q{SELECT pg_relation_filenode('h')});
 is(one($node, qq{SELECT string_agg(DISTINCT resource_manager || ' ' || record_type, ',') FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
-	WHERE resource_manager = 'inplace' OR record_type = 'FPI_FOR_HINT' AND block_ref LIKE '%/$file fork main%'}), 'XLOG FPI_FOR_HINT', 'VACUUM leaves a hint, and no more');
+	WHERE (resource_manager = 'inplace' OR record_type = 'FPI_FOR_HINT') AND block_ref LIKE '%/$file fork main%'}), 'XLOG FPI_FOR_HINT', 'VACUUM leaves a hint, and no more');
 set_full_page_writes($node, 'on');
 open_update_and_crash('a hint', 'postgres', 'h',
 	q{UPDATE other SET v = 'c'}, q{UPDATE other SET v = 'd'}, 'BEGIN', q{UPDATE h SET n = 1, v = repeat('y', 90) WHERE id BETWEEN 2 AND 20});
