@@ -200,6 +200,8 @@ foreach my $mode ('copy', 'link')
 	is(contents($new, 't'), $before{t}, "$mode: contents of t after changes");
 	is(one($new, q{SELECT count(*) FROM later}), '1', "$mode: a new table");
 	check_clean($new, "$mode: at the end");
+	# (the extension's indexes go before their tables: 056)
+	stop_autovacuum($new);
 	is(one($new, q{DROP TABLE t, later, calm, big, u, p CASCADE; SET client_min_messages = error; DROP EXTENSION inplace CASCADE; SELECT 1}), '1', "$mode: the extension can be dropped");
 	$new->stop;
 	check_log($new);

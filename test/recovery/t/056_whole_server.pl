@@ -103,10 +103,7 @@ check_log($other);
 # It takes the indexes of its method before their tables, as DROP EXTENSION does with
 # those of any extension's operator classes; autovacuum takes the table first, and one
 # of the two would be told of a deadlock.
-$node->safe_psql('postgres', 'ALTER SYSTEM SET autovacuum = off');
-$node->reload;
-ok(defined poll_value($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'}, 60),
-	'no autovacuum');
+stop_autovacuum($node);
 my $again = q{DROP EXTENSION inplace CASCADE; CREATE EXTENSION inplace;
 	CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT i, 'new' FROM generate_series(1, 500) i; UPDATE t SET v = 'newer';
 	CREATE UNLOGGED TABLE u AS SELECT * FROM t; UPDATE u SET v = 'newer';};
