@@ -12,6 +12,8 @@ use Test::More;
 
 my $node = new_node('pressure', conf => q{
 shared_buffers = '8MB'
+# (what it restores itself is not in the undo worker's figures)
+autovacuum = off
 inplace.undo_worker_delay = 50
 wal_consistency_checking = ''
 inplace.squeeze_undo = off

@@ -11,7 +11,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('node');
+# (autovacuum's ANALYZE might change plans, and so the order of notices)
+my $node = new_node('node', conf => "autovacuum = off\n");
 $node->start;
 heap_beside_inplace($node, qw(btree_gist btree_gin pg_trgm ltree hstore intarray bloom citext cube seg lo));
 
