@@ -247,8 +247,7 @@ foreach my $t ('h', 'i')
 	$busy{$t} =~ s/^\t//mg;
 }
 is(form($busy{i}, 'i'), form($busy{h}, 'h'), 'log_autovacuum_min_duration: heap\'s form');
-$node->append_conf('postgresql.conf', 'autovacuum = off');
-$node->reload;
+stop_autovacuum($node);
 
 # The failsafe: xids are used up, and deleted rows are there.  Autovacuum may be
 # the first to notice; either says so.
