@@ -75,6 +75,7 @@ my ($rc, undef, $err) = $sub->psql('postgres',
 is($rc, 0, 'subscription is made') or diag $err;
 $sub->wait_for_subscription_sync($pub, 's');
 pass('initial contents are copied');
+ok(defined poll_value($sub, q{SELECT subtwophasestate = 'e' FROM pg_subscription}, 60), 'two-phase commit is enabled');
 
 sub same
 {
