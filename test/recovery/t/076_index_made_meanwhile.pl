@@ -34,7 +34,7 @@ $builder->query_until(qr/sent/, "\\echo sent\nCREATE INDEX CONCURRENTLY ib ON t 
 waits_for_lock($node, 'another index is in the catalog, and waits for the session', 'CREATE INDEX');
 $holder->query_safe('COMMIT');
 $user->query_safe('COMMIT');
-waits_for_lock($node, '... and now in its build', 'CREATE INDEX');
+ok(defined poll_value($node, q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX%' AND wait_event = 'advisory'}, 60), '... and now in its build');
 is($user->query_safe('UPDATE t SET b = 5000 WHERE id = 1 RETURNING b'), '5000', 'meanwhile a row changes');
 $keeper->query_safe('COMMIT');
 $builder->query_safe('SELECT 1');
