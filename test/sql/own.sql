@@ -64,6 +64,13 @@ DROP FUNCTION inplace.row_tid(tid);
 CREATE FUNCTION inplace.row_tid(tid) RETURNS int8 LANGUAGE plpgsql AS 'BEGIN RETURN 4096; END';
 UPDATE adm.par SET a = 3 RETURNING ctid, a;
 -- tables like any other
+DO $$
+BEGIN
+	WHILE EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+				  AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)) LOOP
+		PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+	END LOOP;
+END $$;
 VACUUM FULL inplace.undo_log;
 SELECT pg_relation_size('inplace.undo_log') = current_setting('block_size')::int AS short;
 VACUUM FULL;
