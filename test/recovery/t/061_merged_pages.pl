@@ -22,8 +22,9 @@ $node->safe_psql('postgres', qq{
 	CREATE EXTENSION inplace;
 	CREATE TABLE t (id int PRIMARY KEY, at int);
 	CREATE SEQUENCE now START 100000;
+	-- it does not return before there is a file
 	CREATE FUNCTION slow(int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE COST 10000
-		AS 'BEGIN PERFORM pg_sleep(0.005); RETURN true; END';
+		AS \$\$ BEGIN PERFORM pg_sleep(0.005); WHILE (pg_stat_file('go_on', true)).size IS NULL LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN true; END \$\$;
 	INSERT INTO t SELECT i, i FROM generate_series(1, $rows) i;
 	CREATE INDEX t_at ON t USING inplace_btree (at);
 	ANALYZE t;});
@@ -159,6 +160,7 @@ is(fetch_rest({ session => $s, name => 'split and merged' }), $rows - $before, '
 $_->quit foreach $s, $old;
 
 # ---- a parallel scan on a standby
+my $go_on = $standby->data_dir . '/go_on';
 
 my $parallel = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
 	SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off;";
@@ -171,9 +173,12 @@ my $scan = IPC::Run::start([ 'psql', '-XAtq', '-d', $standby->connstr('postgres'
 ok(defined poll_value($standby, q{SELECT count(*) > 1 FROM pg_stat_activity WHERE query LIKE '%AND slow(id)' AND state = 'active' AND wait_event = 'PgSleep'}, 60),
 	'the scan runs');
 cmp_ok(vacuum(), '>', 20, 'pages are merged');
+# (replay does not wait for longer; the scan finds out when it goes on)
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+append_to_file($go_on, '');
 $scan->finish;
+unlink $go_on;
 like($err, qr/canceling statement due to conflict with recovery/, 'the parallel scan is cancelled') or diag "$out$err";
-$node->wait_for_catchup($standby);
 check_clean($standby, 'after the parallel scan');
 
 # ... which replay waits for if it may
@@ -189,7 +194,9 @@ ok(defined poll_value($standby, q{SELECT count(*) > 1 FROM pg_stat_activity WHER
 cmp_ok(vacuum(), '>', 20, 'pages are merged');
 ok(defined poll_value($standby, q{SELECT wait_event = 'RecoveryConflictSnapshot' FROM pg_stat_activity WHERE backend_type = 'startup'}, 60),
 	'replay waits');
+append_to_file($go_on, '');
 $scan->finish;
+unlink $go_on;
 is("$out$err", "$rows\n", 'the parallel scan is not cancelled');
 $node->wait_for_catchup($standby);
 check_clean($standby, 'after a parallel scan that was waited for');
@@ -209,6 +216,8 @@ ok(defined poll_value($standby, q{SELECT count(*) > 1 FROM pg_stat_activity WHER
 cmp_ok(vacuum(), '>', 20, 'pages are merged');
 ok(defined poll_value($standby, q{SELECT wait_event = 'RecoveryConflictSnapshot' FROM pg_stat_activity WHERE backend_type = 'startup'}, 60), 'replay waits for it');
 $start->(1, 100);
+ok(defined poll_value($standby, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%/* 1 */' AND state = 'active'}, 60), 'the second one begins');
+append_to_file($go_on, '');
 $_->{run}->finish foreach @scans;
 is($_->{out} . $_->{err}, "$rows\n", 'none of two is cancelled') foreach @scans;
 $node->wait_for_catchup($standby);

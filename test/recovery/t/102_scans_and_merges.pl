@@ -23,8 +23,9 @@ $node->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
 	CREATE EXTENSION pageinspect;
 	CREATE SEQUENCE now START 100000;
+	-- it does not return before there is a file
 	CREATE FUNCTION slow(int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE COST 10000
-		AS 'BEGIN PERFORM pg_sleep(0.005); RETURN true; END';});
+		AS $$ BEGIN PERFORM pg_sleep(0.005); WHILE (pg_stat_file('go_on', true)).size IS NULL LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN true; END $$;});
 
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET cursor_tuple_fraction = 1';
 my $parallel = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0';
@@ -145,6 +146,7 @@ my $scan = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), 
 	'<', \$in, '>', \$out, '2>', \$err, IPC::Run::timer(180));
 ok(defined poll_value($node, q{SELECT count(*) > 1 FROM pg_stat_activity WHERE query LIKE '%OR slow(id))' AND state = 'active' AND wait_event = 'PgSleep'}, 60), 'a parallel scan runs');
 is(vacuum('t')->{merged}, 0, 'nothing is merged');
+append_to_file($node->data_dir . '/go_on', '');
 $scan->finish;
 is("$out$err", "$rows\n", 'the scan has all rows');
 
