@@ -17,7 +17,8 @@ our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   contents poll_value waits_for_lock undo_floor_reached start_pgbench end_pgbench
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
-  heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum);
+  heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum
+  versions_dropped);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
 # (text for postgresql.conf), extra (for initdb), install_path (another server's).
@@ -281,6 +282,20 @@ sub versions
 {
 	my ($node, $id) = @_;
 	return one($node, "SELECT count(*) FROM inplace.versions('t', (SELECT ctid FROM t WHERE id = $id))");
+}
+
+# A test: fewer versions than that are left of row 1, after some more updates by the
+# script if the undo worker is late.
+sub versions_dropped
+{
+	my ($node, $limit, $script, $what) = @_;
+	foreach (1 .. 100)
+	{
+		last if versions($node, 1) < $limit;
+		end_pgbench(start_pgbench($node, '-c', 1, '-t', 10, '-f', $script));
+		usleep(300_000);
+	}
+	return cmp_ok(versions($node, 1), '<', $limit, $what);
 }
 
 # Snapshots of READ COMMITTED transactions, and what all see, are looked at only

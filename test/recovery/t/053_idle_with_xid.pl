@@ -215,7 +215,7 @@ $importer->quit;
 
 # now that only idle ones are left
 end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', $single)) for 1 .. 2;
-cmp_ok(versions($node, 1), '<', 1000, 'versions have been dropped beside idle transactions and a prepared one');
+versions_dropped($node, 1000, $single, 'versions have been dropped beside idle transactions and a prepared one');
 check_clean($node, 'idle transactions');
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
 is(one($node, q{SELECT (SELECT n FROM other WHERE id = 50) || ' ' || n || ' ' || (v <> 'prepared') FROM t WHERE id = 50}), '0 100 true', 'the prepared transaction has been rolled back');
@@ -251,7 +251,7 @@ $standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
 $standby->reload;
 poll_value($node, 'SELECT count(*) = 0 FROM pg_stat_replication', 30);
 end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', $single)) for 1 .. 2;
-cmp_ok(versions($node, 1), '<', 1000, 'versions have been dropped while no standby was connected');
+versions_dropped($node, 1000, $single, 'versions have been dropped while no standby was connected');
 $standby->append_conf('postgresql.conf', q{primary_conninfo = '} . $node->connstr . qq{ application_name=standby'\n});
 $standby->reload;
 $node->wait_for_catchup($standby);
@@ -276,7 +276,7 @@ check_clean($node, 'after a crash');
 forget(20);
 use_up_xids($node);
 end_pgbench(start_pgbench($node, '-c', 2, '-t', 6000, '-f', $single)) for 1 .. 2;
-cmp_ok(versions($node, 1), '<', 1000, 'versions have been dropped after a crash');
+versions_dropped($node, 1000, $single, 'versions have been dropped after a crash');
 look_again('a crash');
 $_->query_safe('COMMIT'), $_->quit foreach @idle;
 @idle = ();

@@ -77,7 +77,7 @@ for (1 .. 3)
 	use_up_xids($standby);
 	look_again("load $_");
 }
-cmp_ok(versions($standby, 1), '<', 1200, 'versions have been dropped');
+versions_dropped($standby, 1200, $move, 'versions have been dropped');
 check_clean($standby, 'under snapshots');
 is(one($standby, q{SELECT count(*) FROM t WHERE v IN ('prepared', 'open') OR k = -1}), 0, 'what had not been committed is not there');
 one($standby, q{ROLLBACK PREPARED 'p'});
