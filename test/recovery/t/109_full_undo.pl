@@ -30,7 +30,8 @@ $node->safe_psql('postgres', q{
 ok(defined poll_value($node, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'inplace undo worker'}, 60), 'there is a worker');
 $node->append_conf('postgresql.conf', 'inplace.undo_worker_delay = 60000');
 $node->reload;
-sleep 1;
+# (a look takes no time; on a busy machine it may be some until it comes to that)
+sleep 3;
 
 # Of one row an older version is needed, so a lock that stays takes undo.
 my $reader = psql_session($node);
