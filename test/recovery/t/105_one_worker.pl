@@ -56,13 +56,21 @@ sub process_of
 	return 0;
 }
 
-# Reaches new processes only.
+# Reaches new processes only.  The postmaster knows of it when it has told a session
+# of a reload.
+my $reloads = 0;
 sub delay_starts
 {
-	my ($seconds) = @_;
-	$node->append_conf('postgresql.conf', "post_auth_delay = $seconds");
+	my ($seconds, $session) = @_;
+	$reloads++;
+	$node->append_conf('postgresql.conf', "post_auth_delay = $seconds\ntest.reloads = $reloads");
 	$node->reload;
-	sleep(0.2);
+	my $asked = q{SELECT current_setting('test.reloads', true)};
+	for (1 .. 600)
+	{
+		last if ($session ? one_of($session, $asked) : one($node, $asked)) eq $reloads;
+		sleep(0.1);
+	}
 	return;
 }
 
@@ -79,13 +87,13 @@ sub let_go { $holder->query('COMMIT'); return }
 # ---------------- a launcher ends while a worker that it has registered starts
 
 hold();
-delay_starts(8);
+delay_starts(8, $s);
 my $launcher = launcher();
 $s->query(q{UPDATE t SET v = 'y' || v});
 my $database = one_of($s, q{SELECT oid FROM pg_database WHERE datname = 'postgres'});
 my $worker = process_of("inplace undo worker for database $database");
 ok($worker, 'a worker is being started');
-delay_starts(2);
+delay_starts(2, $s);
 kill 'TERM', $launcher if $launcher;
 my $successor = launcher($launcher);
 ok($successor, 'the launcher has a successor');
@@ -208,7 +216,7 @@ $workers =~ s/'postgres'/'other'/;
 ok(defined poll_value($node, qq{SELECT ($workers) ~ '^[0-9]+\$'}, 30), 'a worker');
 my $killed = one($node, $workers);
 kill 'KILL', $killed if $killed;
-for (1 .. 300)
+for (1 .. 1200)
 {
 	my ($rc, $out) = $node->psql('postgres', $workers);
 	last if $rc == 0 && $out ne '' && $out ne $killed;
