@@ -92,7 +92,7 @@ foreach my $feedback ('on')
 {
 	$standby->append_conf('postgresql.conf', "hot_standby_feedback = $feedback\n");
 	$standby->reload;
-	usleep(1_500_000);
+	ok(defined poll_value($primary, q{SELECT xmin IS NOT NULL FROM pg_replication_slots WHERE slot_name = 's1'}, 60), 'feedback');
 	my $load = start_pgbench($primary, '-c', '4', '-T', '14', '-f', "$script\@1", '-b', 'tpcb-like@3');
 	my $start = time();
 	my ($asked, $conflicts, $bad) = (0, 0, '');

@@ -38,6 +38,8 @@ $standby->init_from_backup($node, 'b', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "primary_slot_name = 's1'\nhot_standby_feedback = on\nmax_standby_streaming_delay = -1\n");
 $standby->start;
 $node->wait_for_catchup($standby);
+# (from then on the primary keeps what snapshots of the standby need)
+ok(defined poll_value($node, q{SELECT xmin IS NOT NULL FROM pg_replication_slots WHERE slot_name = 's1'}, 60), 'feedback');
 
 # Row 1 is only ever updated in place, by one transaction a version.  All of
 # the others have anything done to them.
