@@ -45,7 +45,7 @@ my %before = (logged => 0, unlogged => 0);
 sub start_load
 {
 	local $ENV{PGAPPNAME} = 'load';
-	return start_pgbench($node, '-c', '6', '-T', '300', '-R', '300', '-f', "$dir/load.pgb");
+	return start_pgbench($node, '-c', '6', '-T', '800', '-R', '300', '-f', "$dir/load.pgb");
 }
 
 my $load = start_load();
