@@ -35,7 +35,8 @@ logical_decoding_work_mem = '$work_mem'
 wal_consistency_checking = '$checking'
 full_page_writes = @{[ $seed % 5 == 0 ? 'off' : 'on' ]}
 autovacuum = off
-lock_timeout = '300ms'
+# (waits that are none on heap, for the undo worker, must not take as long)
+lock_timeout = '2s'
 enable_seqscan = off
 enable_bitmapscan = off
 });
