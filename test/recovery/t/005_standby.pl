@@ -12,7 +12,7 @@ use InplaceTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep time);
+use Time::HiRes qw(time);
 
 my $seed = seed();
 my $primary = new_node('primary', allows_streaming => 1, conf => q{
