@@ -127,7 +127,7 @@ foreach my $d (@damage)
 	my ($scan, $by_index, $update, $delete, $check, $lock) = map {
 		my $sql = $_;
 		# (psql's standard input breaks if the server is gone.)
-		my ($rc, $out, $err) = eval { $node->psql('postgres', "\\set VERBOSITY verbose\n$sql", timeout => 60) };
+		my ($rc, $out, $err) = eval { $node->psql('postgres', "\\set VERBOSITY verbose\n$sql", timeout => 180) };
 		$err // "server closed: $@"
 	} $name =~ /^varlena/ ? () : ('SELECT count(*), max(v) FROM t', 'SET enable_seqscan = off; SELECT v FROM t WHERE id = 2',
 		# (The row's owner is a prepared transaction: nothing waits for long.)
@@ -143,9 +143,9 @@ foreach my $d (@damage)
 		$node->stop;
 		next;
 	}
-	my ($rc, $out, $verr) = $node->psql('postgres', 'SELECT * FROM inplace.versions(' . q{'t', '(0,2)')}, timeout => 60);
-	($rc, $out, my $items) = $node->psql('postgres', q{SELECT count(*) FROM inplace.page_items('t', 0)}, timeout => 60);
-	($rc, $out, my $vacuum) = $node->psql('postgres', "\\set VERBOSITY verbose\nVACUUM (FREEZE) t; ANALYZE t", timeout => 60);
+	my ($rc, $out, $verr) = $node->psql('postgres', 'SELECT * FROM inplace.versions(' . q{'t', '(0,2)')}, timeout => 180);
+	($rc, $out, my $items) = $node->psql('postgres', q{SELECT count(*) FROM inplace.page_items('t', 0)}, timeout => 180);
+	($rc, $out, my $vacuum) = $node->psql('postgres', "\\set VERBOSITY verbose\nVACUUM (FREEZE) t; ANALYZE t", timeout => 180);
 	my $errors = join("\n", grep { /ERROR|FATAL|PANIC/ } split /\n/, join("\n", $scan, $by_index, $update, $delete, $lock, $vacuum));
 	note "$name\n  errors: $errors\n  check: $found";
 	if (!is(one($node, 'SELECT 1'), '1', "$name: the server lives"))

@@ -104,7 +104,7 @@ foreach my $t (@circles)
 	{
 		my $sql = $statement =~ s/\bT\b/$t->{name}/r;
 		my ($rc, $out, $err) = eval { $node->psql('postgres',
-			"\\set VERBOSITY verbose\nSET statement_timeout = '20s'; SET lock_timeout = '300ms';\n$sql", timeout => 60) };
+			"\\set VERBOSITY verbose\nSET statement_timeout = '60s'; SET lock_timeout = '300ms';\n$sql", timeout => 180) };
 		my $died = $@;
 		push @wrong, "$statement: $died" if $died;
 		push @wrong, "$statement: $err" if ($err // '') =~ /57014|XX000|server closed/;

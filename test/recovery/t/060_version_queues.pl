@@ -44,7 +44,7 @@ foreach my $am (qw(heap inplace))
 	my $script = pgbench_script($node, "count_$am", "BEGIN;\nUPDATE $am SET n = n + 1 WHERE id = 1;\nEND;\n");
 	my ($stdout, $stderr);
 	ok(IPC::Run::run([ 'pgbench', '-n', '-c', '4', '-t', '500', '-f', $script, $node->connstr('postgres') ],
-			'>', \$stdout, '2>', \$stderr, init => sub { $ENV{PGOPTIONS} = '-c lock_timeout=20s' }),
+			'>', \$stdout, '2>', \$stderr, init => sub { $ENV{PGOPTIONS} = '-c lock_timeout=60s' }),
 		"$am: nobody is stuck behind it") or diag($stderr);
 	is(one($node, "SELECT n FROM $am"), 2001, "$am: 2001 updates");
 	is(one($node, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DELETE FROM $am%' AND wait_event_type = 'Lock'"), 1,
