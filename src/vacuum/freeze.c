@@ -64,6 +64,24 @@ hold_always(PageSurvey *survey, TransactionId xid, bool multi)
 }
 
 /*
+ * The undo record below a version whose transaction was in progress when it was
+ * looked at.  Nobody waits for a VACUUM's snapshot, so the transaction may have
+ * committed since, and its undo have been given back.  Then false: a rollback
+ * brings back nothing any more.
+ */
+static bool
+fetch_below(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader hdr,
+			const PageSurvey *survey, UndoRecord *rec)
+{
+	if (UndoFetch(vac->rel, HdrUndoPtr(hdr), survey->blk, off, hdr, true, rec))
+		return true;
+	if (inplace_copied_xid_status(vac->rel, hdr, survey->blk, off) == XID_COMMITTED)
+		return false;
+	/* says what is wrong with it */
+	return UndoFetch(vac->rel, HdrUndoPtr(hdr), survey->blk, off, hdr, false, rec);
+}
+
+/*
  * The newest change of this row may yet be rolled back: hold what is below
  * it, down to the first version that is committed.
  */
@@ -79,10 +97,8 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 		return;
 
 	rec = palloc(sizeof(UndoRecord));
-	while (HdrHasUndo(&hdr))
+	while (HdrHasUndo(&hdr) && fetch_below(vac, off, &hdr, survey, rec))
 	{
-		UndoFetch(vac->rel, HdrUndoPtr(&hdr), survey->blk, off, &hdr, false,
-				  rec);
 		UndoWalkCheck(&guard, vac->rel, HdrUndoPtr(&hdr), survey->blk, off);
 		if (rec->hdr.ur_type == UNDO_LOCK)
 		{
