@@ -13,7 +13,8 @@
  * snapshots: ii_BrokenHotChain.  A summarizing index takes the older versions
  * as well (it does not mind several values for a TID), which it also needs
  * because the transaction that made the newest one may yet roll back, and an
- * update of its columns is done in place.
+ * update of its columns is done in place.  What was rolled back already it leaves
+ * on its page: VACUUM summarizes in parallel mode, where no undo can be written.
  *
  * REINDEX.  The server takes ii_BrokenHotChain to be known from CREATE INDEX, for a
  * key does not change within a chain once there is an index on it; and so it is
@@ -142,6 +143,36 @@ report_row(BuildState *bs, bool alive)
 	}
 }
 
+/* where the walk has come to is to go into the index, too */
+static void
+keep_version(BuildState *bs, const ChainWalk *walk)
+{
+	OlderVersion *v;
+
+	if (bs->page_cxt == NULL)
+		bs->page_cxt = AllocSetContextCreate(bs->estate->es_query_cxt,
+											 "inplace index build",
+											 ALLOCSET_DEFAULT_SIZES);
+	v = MemoryContextAlloc(bs->page_cxt, sizeof(OlderVersion));
+	v->tuple = MemoryContextAlloc(bs->page_cxt, walk->len);
+	memcpy(v->tuple, walk->tuple, walk->len);
+	v->len = walk->len;
+	v->off = walk->off;
+	v->next = bs->older;
+	bs->older = v;
+}
+
+static ChainWalk *
+begin_walk(BuildState *bs, BlockNumber blk, OffsetNumber off,
+		   InplaceTupleHeader tup, Size len)
+{
+	if (bs->walk == NULL)
+		bs->walk = MemoryContextAlloc(bs->estate->es_query_cxt,
+									  sizeof(ChainWalk));
+	inplace_walk_begin(bs->walk, bs->table, blk, off, tup, len);
+	return bs->walk;
+}
+
 /*
  * The row's newest version is not one that everybody sees.  Look for older
  * ones that differ from it: keep them for the index, or have the index marked
@@ -151,22 +182,16 @@ static void
 note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 					InplaceTupleHeader tup, Size len)
 {
-	ChainWalk  *walk = bs->walk;
+	ChainWalk  *walk;
 	bool		keep = bs->all_versions ||
 		(bs->former_keys && (tup->t_infomask & IP_STALE) != 0);
 
 	if (!keep && bs->info->ii_BrokenHotChain)
 		return;
 
-	if (walk == NULL)
-		walk = bs->walk = MemoryContextAlloc(bs->estate->es_query_cxt,
-											 sizeof(ChainWalk));
-
-	inplace_walk_begin(walk, bs->table, blk, off, tup, len);
+	walk = begin_walk(bs, blk, off, tup, len);
 	while (inplace_walk_back_needed(walk, bs->oldest_xmin))
 	{
-		OlderVersion *v;
-
 		if (walk->change != UNDO_UPDATE)
 			continue;
 		if (!bs->all_versions && !bs->info->ii_BrokenHotChain)
@@ -176,19 +201,27 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 		}
 		if (!keep)
 			return;
-
-		if (bs->page_cxt == NULL)
-			bs->page_cxt = AllocSetContextCreate(bs->estate->es_query_cxt,
-												 "inplace index build",
-												 ALLOCSET_DEFAULT_SIZES);
-		v = MemoryContextAlloc(bs->page_cxt, sizeof(OlderVersion));
-		v->tuple = MemoryContextAlloc(bs->page_cxt, walk->len);
-		memcpy(v->tuple, walk->tuple, walk->len);
-		v->len = walk->len;
-		v->off = off;
-		v->next = bs->older;
-		bs->older = v;
+		keep_version(bs, walk);
 	}
+}
+
+/*
+ * The row's newest versions were rolled back.  All versions go into the index, so the
+ * row need not be restored for it: the ones below do.  (Those rolled back are not to be
+ * looked into; they may have columns that nobody knows any more.)
+ */
+static void
+note_versions_below(BuildState *bs, BlockNumber blk, OffsetNumber off,
+					InplaceTupleHeader tup, Size len)
+{
+	ChainWalk  *walk = begin_walk(bs, blk, off, tup, len);
+
+	while (inplace_copied_xid_status(bs->table, walk->tuple, blk, off) == XID_ABORTED)
+		if (!inplace_walk_back(walk, InvalidTransactionId))
+			return;
+	do
+		keep_version(bs, walk);
+	while (inplace_walk_back_needed(walk, bs->oldest_xmin));
 }
 
 /*
@@ -352,6 +385,12 @@ restart:
 				continue;
 
 			case ROW_ABORTED_CHANGE:
+				if (bs->all_versions)
+				{
+					note_versions_below(bs, blk, off, tup, RowLength(tup, lp));
+					live++;
+					continue;
+				}
 				leave_page(bs, buffer, &warnings);
 				inplace_restore_page(bs->table, buffer, true);
 				goto restart;
