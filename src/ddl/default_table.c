@@ -217,21 +217,32 @@ makes_table(Node *stmt)
 }
 
 /*
- * Before a utility statement: the one to execute instead, or NULL.  *outer is
- * for inplace_table_statement_ends().
+ * Before a utility statement; the result is for inplace_table_statement_ends().
  */
-Node *
-inplace_table_statement_begins(Node *stmt, bool *outer)
+bool
+inplace_table_statement_begins(Node *stmt)
 {
-	*outer = statement_makes_table;
-	statement_makes_table = false;
+	bool		outer = statement_makes_table;
+
+	statement_makes_table = IsTransactionState() && makes_table(stmt);
 	made_heap = InvalidOid;
-	if (!IsTransactionState() || !makes_table(stmt))
-		return NULL;
-	statement_makes_table = true;
-	return IsA(stmt, ExplainStmt) ? NULL : with_method(stmt);
+	return outer;
 }
 
+/*
+ * The statement to execute instead of the one that has begun, or NULL.
+ */
+Node *
+inplace_table_statement_instead(Node *stmt)
+{
+	return statement_makes_table && !IsA(stmt, ExplainStmt) ?
+		with_method(stmt) : NULL;
+}
+
+/*
+ * After it, also after an error: that may end a subtransaction only, within a
+ * statement that has yet to make its table.
+ */
 void
 inplace_table_statement_ends(bool outer)
 {
@@ -344,7 +355,7 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 					SubTransactionId parent, void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
-		transaction_ends(XACT_EVENT_ABORT, NULL);
+		made_heap = InvalidOid;
 }
 
 void

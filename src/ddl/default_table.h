@@ -13,7 +13,8 @@
 #include "nodes/parsenodes.h"
 
 extern bool inplace_is_index_of_repack(const IndexStmt *stmt);
-extern Node *inplace_table_statement_begins(Node *stmt, bool *outer);
+extern bool inplace_table_statement_begins(Node *stmt);
+extern Node *inplace_table_statement_instead(Node *stmt);
 extern void inplace_table_statement_ends(bool outer);
 extern void inplace_default_table_init(void);
 

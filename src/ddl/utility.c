@@ -441,16 +441,13 @@ CallAlterTable(UtilityArgs *u)
 }
 
 static void
-RunUtility(UtilityArgs *u)
+CallByKind(UtilityArgs *u)
 {
 	Node	   *stmt = u->pstmt->utilityStmt;
-	Node	   *instead;
+	Node	   *instead = inplace_table_statement_instead(stmt);
 	Oid			dboid;
 	bool		forget;
-	bool		outer;
 
-	inplace_check_tables_of(stmt);
-	instead = inplace_table_statement_begins(stmt, &outer);
 	if (instead != NULL)
 		ReplaceStatement(u, instead);
 
@@ -467,10 +464,7 @@ RunUtility(UtilityArgs *u)
 	else if (IsA(stmt, CreateOpClassStmt))
 	{
 		if (inplace_restore_mirror((CreateOpClassStmt *) stmt))
-		{
-			inplace_table_statement_ends(outer);
 			return;
-		}
 		inplace_before_create_opclass((CreateOpClassStmt *) stmt);
 		CallUtility(u);
 	}
@@ -480,7 +474,24 @@ RunUtility(UtilityArgs *u)
 			InplaceKeepMembers((AlterExtensionContentsStmt *) stmt);
 		CallUtility(u);
 	}
-	inplace_table_statement_ends(outer);
+}
+
+static void
+RunUtility(UtilityArgs *u)
+{
+	bool		outer;
+
+	inplace_check_tables_of(u->pstmt->utilityStmt);
+	outer = inplace_table_statement_begins(u->pstmt->utilityStmt);
+	PG_TRY();
+	{
+		CallByKind(u);
+	}
+	PG_FINALLY();
+	{
+		inplace_table_statement_ends(outer);
+	}
+	PG_END_TRY();
 	inplace_drop_orphaned_mirrors();
 }
 

@@ -116,6 +116,17 @@ CREATE TABLE dd_default (a int PRIMARY KEY, b text);
 SELECT a + 1 AS a INTO dd_into FROM generate_series(1, 3) a;
 SELECT relname, amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname IN ('dd_default', 'dd_into') ORDER BY 1;
 RESET default_table_access_method;
+-- an error that is caught while CREATE TABLE AS is planned: the method is the default all the same
+CREATE FUNCTION dd_int(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	RETURN $1::int;
+EXCEPTION WHEN invalid_text_representation THEN
+	RETURN NULL;
+END $$;
+SET default_table_access_method = inplace;
+CREATE TABLE dd_caught AS SELECT dd_int('x') AS a;
+SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname = 'dd_caught';
+RESET default_table_access_method;
 -- the row type, whole-row references
 CREATE TYPE dd_comp AS (a int, b text);
 CREATE TABLE dd_row OF dd_comp USING inplace;
