@@ -448,6 +448,43 @@ UndoExtendFile(UndoWriter *w, Relation undorel)
 }
 
 /*
+ * Read the page, pinned for the transaction.  What a read that fails has begun is left
+ * to the caller's resource owner, which may be a subtransaction's: the page, or the one
+ * that has to be written to make room for it, would be busy until the transaction ends.
+ */
+static Buffer
+UndoReadForXact(Relation undorel, BlockNumber block, ReadBufferMode mode)
+{
+	ResourceOwner save = CurrentResourceOwner;
+	Buffer		buffer = ReadBufferExtended(undorel, MAIN_FORKNUM, block, mode,
+											NULL);
+
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	IncrBufferRefCount(buffer);
+	CurrentResourceOwner = save;
+	ReleaseBuffer(buffer);
+	return buffer;
+}
+
+/*
+ * Without reading it, if it is where it was the last time.
+ */
+static bool
+UndoPinRecent(UndoWriter *w, Relation undorel, BlockNumber block)
+{
+	ResourceOwner save = CurrentResourceOwner;
+	bool		pinned;
+
+	if (w->recent_block != block || !BufferIsValid(w->recent_buffer))
+		return false;
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	pinned = ReadRecentBuffer(RelLocator(undorel), MAIN_FORKNUM, block,
+							  w->recent_buffer);
+	CurrentResourceOwner = save;
+	return pinned;
+}
+
+/*
  * Pin the page.  With "init" also zero and lock it, to begin a new page.  The pin
  * is kept for the next records, so it belongs to the transaction, not to the
  * command or subtransaction.
@@ -455,30 +492,17 @@ UndoExtendFile(UndoWriter *w, Relation undorel)
 static Buffer
 UndoPinPage(UndoWriter *w, Relation undorel, BlockNumber block, bool init)
 {
-	ResourceOwner save = CurrentResourceOwner;
-
 	Assert(!w->pinned);
-	CurrentResourceOwner = TopTransactionResourceOwner;
 	if (init)
-		w->recent_buffer = ReadBufferExtended(undorel, MAIN_FORKNUM, block,
-											  RBM_ZERO_AND_LOCK, NULL);
-	else if (w->recent_block != block || !BufferIsValid(w->recent_buffer) ||
-			 !ReadRecentBuffer(RelLocator(undorel), MAIN_FORKNUM, block,
-							   w->recent_buffer))
+		w->recent_buffer = UndoReadForXact(undorel, block, RBM_ZERO_AND_LOCK);
+	else if (!UndoPinRecent(w, undorel, block))
 	{
-		/* what a failed read has begun belongs to the caller's resource owner */
-		CurrentResourceOwner = save;
 		w->unreadable = true;
-		w->recent_buffer = ReadBuffer(undorel, block);
+		w->recent_buffer = UndoReadForXact(undorel, block, RBM_NORMAL);
 		w->unreadable = false;
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		IncrBufferRefCount(w->recent_buffer);
-		CurrentResourceOwner = save;
-		ReleaseBuffer(w->recent_buffer);
 	}
 	w->recent_block = block;
 	w->pinned = true;
-	CurrentResourceOwner = save;
 	return w->recent_buffer;
 }
 
