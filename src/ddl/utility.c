@@ -192,24 +192,35 @@ StatementDatabase(Node *stmt, bool *forget)
 		MayHaveDatabase(dboid, IsA(stmt, CreatedbStmt)) ? dboid : InvalidOid;
 }
 
+/*
+ * With the undo worker out of the database; this waits, and may be cancelled.
+ */
+static void
+CallDetached(UtilityArgs *u, Oid dboid, bool forget)
+{
+	UndoWorkerDetachDatabase(dboid);
+	CallUtility(u);
+	/* no one else can be connected to it now */
+	if (forget)
+		UndoSpacesForget(dboid, NULL, 0);
+	if (IsA(u->pstmt->utilityStmt, DropdbStmt))
+		FreezeStatsForgetDatabase(dboid);
+}
+
 static void
 CallDatabaseStatement(UtilityArgs *u, Oid dboid, bool forget)
 {
-	UndoWorkerDetachDatabase(dboid);
 	PG_TRY();
 	{
-		CallUtility(u);
-		/* no one else can be connected to it now */
-		if (forget)
-			UndoSpacesForget(dboid, NULL, 0);
-		if (IsA(u->pstmt->utilityStmt, DropdbStmt))
-			FreezeStatsForgetDatabase(dboid);
+		CallDetached(u, dboid, forget);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		UndoWorkerReattachDatabase(dboid);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	UndoWorkerReattachDatabase(dboid);
 }
 
 /*
