@@ -209,7 +209,8 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 
 /*
  * Put the lock on the row there, in which nothing is in its way.  The page is locked.
- * False if there is no undo reserved for that.
+ * False if there is no undo reserved for that, or if the last change has been rolled back
+ * since the page was locked: then the row has to be restored first.
  */
 static bool
 lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
@@ -223,8 +224,10 @@ lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
 	LockTupleMode strongest;
 
 	rc.status = inplace_xid_status(rel, tup, buffer);
-	if (rc.status != XID_IN_PROGRESS && rc.status != XID_COMMITTED)
+	if (rc.status == XID_CURRENT)
 		return true;
+	if (rc.status == XID_ABORTED)
+		return false;
 	rc.locked = inplace_get_lockers(rel, tup, ItemPointerGetBlockNumber(tid),
 									off, &rc.lockers);
 	rc.base = rc.lockers.base;
@@ -258,7 +261,7 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
 		Buffer		vmbuffer = InvalidBuffer;
 		ChainVerdict verdict = CHAIN_FREE;
-		bool		lacks_undo = false;
+		bool		again = false;
 		ItemPointerData next;
 
 		CHECK_FOR_INTERRUPTS();
@@ -268,13 +271,14 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 			verdict = conflict_here(rel, PageGetTupleAt(RowPage(rel, buffer), off),
 									&tid, target, mode, xwait, &next);
 			if (verdict == CHAIN_FREE && lock != NULL)
-				lacks_undo = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock);
+				again = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock);
 		}
 		UnlockReleaseBuffer(buffer);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
-		if (lacks_undo)
+		if (again)
 		{
+			/* nothing is reserved if there is room */
 			UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
 			continue;
 		}
