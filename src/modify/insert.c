@@ -465,6 +465,7 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 	mi.save_free = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
 	form_new_rows(&mi, slots);
 
+	/* as heap: early, to save work that would be rolled back */
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	while (mi.done < nslots)
@@ -483,6 +484,12 @@ inplace_multi_insert(Relation rel, TupleTableSlot **slots, int nslots,
 	if (BufferIsValid(mi.vmbuffer))
 		ReleaseBuffer(mi.vmbuffer);
 	free_new_rows(&mi);
+
+	/*
+	 * Again, and this is the one that counts: a scan may have locked the
+	 * table since, and have read it before the rows were there.
+	 */
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 
 	pgstat_count_heap_insert(rel, nslots);
 }
