@@ -62,16 +62,24 @@ struct MoveLinks
 
 /*
  * Can anybody have moved a row that somebody else still sees where it was?  Not
- * if no transaction is older than ours, and ours has changed nothing here.
+ * if no transaction is older than ours, none has come after it, and ours has
+ * changed nothing here.  A younger one may have moved rows before we had the
+ * table locked: the xid may be that of a CLUSTER in a transaction block, and with
+ * wal_level = replica that of any waits for the lock already.  The oldest xmin then
+ * is our own xid, whether or not there is a snapshot from before the move.
  */
 static bool
 may_have_moves(Relation old, TransactionId oldest_xmin)
 {
 	TransactionId own = GetTopTransactionIdIfAny();
+	TransactionId next = own;
 
-	return !TransactionIdIsValid(own) ||
+	if (!TransactionIdIsValid(own) ||
 		TransactionIdPrecedes(oldest_xmin, own) ||
-		CheckRelationLockedByMe(old, RowExclusiveLock, false);
+		CheckRelationLockedByMe(old, RowExclusiveLock, false))
+		return true;
+	TransactionIdAdvance(next);
+	return !TransactionIdEquals(next, ReadNextTransactionId());
 }
 
 MoveLinks *
