@@ -65,6 +65,8 @@ inplace_update_find_page(UpdateState *us)
 	if (BufferIsValid(us->newvm))
 		ReleaseBuffer(us->newvm);
 	us->newbuf = us->newvm = InvalidBuffer;
+	/* nothing is held: the row may fit its own page the next time */
+	us->searched = false;
 	return false;
 }
 
