@@ -289,15 +289,13 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 		us->apart = inplace_taking_settle(us->rel, us->taking, old, len,
 										  slot, &us->target.tid);
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
+		if (update_state != NULL)
+			pfree(update_state);
 		update_state = us;
-		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	if (update_state != NULL)
-		pfree(update_state);
-	update_state = us;
 	us->verified = true;
 }
 
