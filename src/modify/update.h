@@ -66,7 +66,6 @@ typedef struct UpdateState
 	/* undo records of the change: the change's own, then of locks kept */
 	char		undo[UNDO_MAX_RECORD + 2 * UNDO_LOCK_RECORD_SIZE];
 	char		payload[BLCKSZ * 2];
-	char		wal[BLCKSZ * 2];
 } UpdateState;
 
 /* the newest version; the page is locked */

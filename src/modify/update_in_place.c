@@ -30,78 +30,6 @@
 #include "wal/log_update.h"
 #include "wal/wal.h"
 
-
-/*
- * The compact form of the update's WAL record, from which redo makes the undo
- * record as well; see wal.h.  Returns its length.
- */
-static Size
-build_compact_wal(UpdateState *us, UndoInsert *ui, const char *undo,
-				  const char *oldimg, const char *newimg)
-{
-	UndoRecordHeader uh;
-	uint16		w = us->off | XLIP_UPD_COMPACT;
-	char	   *p = us->wal;
-	int			pos = 0;
-
-	memcpy(&uh, undo, SizeOfUndoRecordHeader);
-	if (us->cid != FirstCommandId)
-		w |= XLIP_UPD_CID;
-	if (us->key_changed)
-		w |= XLIP_UPD_KEYS;
-	if (uh.ur_flags & UR_TAG_ZERO)
-		w |= XLIP_UPD_TAG_ZERO;
-	if (uh.ur_flags & UR_TAG_WRAPPED)
-		w |= XLIP_UPD_TAG_WRAPPED;
-	if (uh.ur_flags & UR_FROZEN)
-		w |= XLIP_UPD_OLD_FROZEN;
-	if (us->conflict)
-		w |= XLIP_UPD_CONFLICT;
-
-	memcpy(p, &w, 2);
-	p = inplace_wal_put_undo_place(p + 2, ui, RelLocator(us->rel));
-	p = varint_put(p, us->xid - us->rc.base.t_xid);
-	if (us->cid != FirstCommandId)
-		p = varint_put(p, us->cid);
-	for (int i = 0; i < us->diff.edits.n; i++)
-	{
-		DeltaEdit  *e = &us->diff.edits.edit[i];
-
-		p = varint_put(p, e->old_start - pos);
-		p = varint_put(p, e->old_len);
-		memcpy(p, oldimg + e->old_start, e->old_len);
-		p += e->old_len;
-		memcpy(p, newimg + e->new_start, e->new_len);
-		p += e->new_len;
-		pos = e->old_start + e->old_len;
-	}
-	return p - us->wal;
-}
-
-/*
- * The data of the change's WAL record, in us->wal; see wal.h.  Returns its length.
- * from_page: redo takes the old row from its page; compact: or from the record, and
- * makes the undo record as well.
- */
-static Size
-build_wal(UpdateState *us, UndoInsert *ui, const char *oldimg,
-		  const char *newimg, bool from_page, bool compact)
-{
-	uint16		w = us->off;
-	Size		len = 2 + SizeOfInplaceTupleHeader;
-
-	if (from_page)
-		return inplace_wal_build_update(us->wal, ui, us->rel, us->undo,
-										&us->rc.base, us->newtup, us->conflict,
-										&us->diff.edits, oldimg, newimg);
-	if (compact)
-		return build_compact_wal(us, ui, us->undo, oldimg, newimg);
-	memcpy(us->wal, &w, 2);
-	memcpy(us->wal + 2, us->newtup, SizeOfInplaceTupleHeader);
-	return len + delta_encode(&us->diff.edits, false, oldimg, newimg,
-							  us->wal + len);
-}
-
 /* in a critical section; that there is room has been seen to */
 static void
 replace_row(UpdateState *us)
@@ -123,12 +51,8 @@ inplace_update_in_place(UpdateState *us)
 	Size		payload_len;
 	Size		undo_len;
 	Size		change_len;
-	UndoRecordHeader uh;
 	UndoInsert	ui;
-	bool		single;			/* no lock is kept beside the change */
-	bool		from_page;
-	bool		compact;
-	Size		wal_len = 0;
+	UpdateRecord record;
 	bool		clear;
 	FreezeUnset unset;
 
@@ -169,7 +93,6 @@ inplace_update_in_place(UpdateState *us)
 						   us->blk, us->off, &us->rc.base, hdr, nothing_older,
 						   us->payload, payload_len);
 	undo_len = change_len;
-	memcpy(&uh, us->undo, SizeOfUndoRecordHeader);
 
 	UndoPrepare(rel, change_len +
 				(us->rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
@@ -180,15 +103,17 @@ inplace_update_in_place(UpdateState *us)
 										 ui.ptr + change_len,
 										 us->undo + change_len);
 
-	single = undo_len == change_len;
-	from_page = RelationNeedsWAL(rel) && single &&
-		inplace_wal_old_row_on_page(tup, &us->rc.base);
-	compact = from_page ||
-		(us->diff.same_size && single &&
-		 (uh.ur_flags & UR_RELATIVE_HEADER) != 0 &&
-		 HdrNatts(hdr) == HdrNatts(&us->rc.base));
-	if (RelationNeedsWAL(rel))
-		wal_len = build_wal(us, &ui, oldimg, newimg, from_page, compact);
+	record.rel = rel;
+	record.oldtup = tup;
+	record.newtup = us->newtup;
+	record.diff = &us->diff;
+	record.base = &us->rc.base;
+	record.conflict = us->conflict;
+	record.ui = &ui;
+	record.undo = us->undo;
+	record.change_len = change_len;
+	record.undo_len = undo_len;
+	inplace_prepare_update_record(&record);
 
 	START_CRIT_SECTION();
 	clear = FreezeClearVisible(rel, us->buffer, us->vmbuffer,
@@ -196,15 +121,10 @@ inplace_update_in_place(UpdateState *us)
 	MarkBufferDirty(us->buffer);
 	UndoAppend(&ui, us->undo, undo_len);
 	/* else after its record, which leaves the old row to the page */
-	if (!from_page)
+	if (!record.from_page)
 		replace_row(us);
-	if (RelationNeedsWAL(rel))
-		inplace_log_update(rel, us->buffer, us->wal, wal_len, clear, &ui,
-						   compact ? NULL : us->undo, undo_len,
-						   us->logical ? &us->lc : NULL);
-	else if (ui.needs_wal)
-		inplace_log_undo_alone(&ui, us->undo, undo_len);
-	if (from_page)
+	inplace_log_update(&record, us->buffer, clear, us->logical ? &us->lc : NULL);
+	if (record.from_page)
 		replace_row(us);
 	END_CRIT_SECTION();
 

@@ -401,8 +401,8 @@ undo_needs_record(const UndoInsert *ui, XLogRecPtr data_page_lsn)
 }
 
 /* UPDATE and DELETE: their data are kept, for redo of the undo page */
-static void
-log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
+void
+inplace_log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
 		   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
 		   const LogicalChange *lc)
 {
@@ -435,19 +435,11 @@ log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
 }
 
 void
-inplace_log_update(Relation rel, Buffer buffer, const char *data, Size len,
-				   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
-				   const LogicalChange *lc)
-{
-	log_change(rel, buffer, XLOG_IP_UPDATE, data, len, clear, ui, undo, undo_len, lc);
-}
-
-void
 inplace_log_delete(Relation rel, Buffer buffer, const char *data, Size len,
 				   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
 				   const LogicalChange *lc)
 {
-	log_change(rel, buffer, XLOG_IP_DELETE, data, len, clear, ui, undo, undo_len, lc);
+	inplace_log_change(rel, buffer, XLOG_IP_DELETE, data, len, clear, ui, undo, undo_len, lc);
 }
 
 void

@@ -47,6 +47,15 @@ typedef struct UndoPlace
 	RelFileLocator locator;		/* without a block reference only */
 } UndoPlace;
 
+/*
+ * For the files that make the data of UPDATE and DELETE.  undo: NULL if the
+ * record is compact.
+ */
+extern void inplace_log_change(Relation rel, Buffer buffer, uint8 info,
+							   const char *data, Size len, bool clear,
+							   UndoInsert *ui, const char *undo, Size undo_len,
+							   const LogicalChange *lc);
+
 /* the undo of a permanent table whose own changes are not logged */
 extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
 								   Size undo_len);
@@ -72,11 +81,5 @@ extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 							 bool init_page, uint8 clear, UndoInsert *ui,
 							 const char *undo, Size undo_len,
 							 const LogicalChange *lc);
-
-/* compact and compact_len, or the header and forward delta, as in the above */
-extern void inplace_log_update(Relation rel, Buffer buffer, const char *data,
-							   Size len, bool clear, UndoInsert *ui,
-							   const char *undo /* NULL if compact */ ,
-							   Size undo_len, const LogicalChange *lc);
 
 #endif							/* INPLACE_LOG_H */

@@ -1,12 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * log_update.c
- *	  The WAL record of an update in place that leaves the old row to the page.
- *	  Replay is in redo/redo_update.c.
+ *	  The WAL record of an update in place, in its three forms (wal.h).
  *
  * The undo of an update has the old bytes of what changed.  They are on the
- * page when the record is replayed, so the record has the new bytes alone, and
- * redo makes the undo record from the row as it stands before it changes it.
+ * page when the record is replayed.  So the record may leave the old row to the
+ * page: it has the new bytes alone, and redo makes the undo record from the row
+ * as it stands before it changes it (redo/redo_update.c).  A compact record that
+ * does not has the old bytes beside the new ones (redo/redo_compact.c).  If the
+ * undo record cannot be made from either the WAL record has it whole, and of the
+ * row its header and the delta.
  *
  * Why the old row is there
  *	  An image that the record itself carries is of the page as it was
@@ -57,16 +60,27 @@
  */
 #include "inplace.h"
 
+#include "page/compare.h"
 #include "page/delta.h"
 #include "page/protect.h"
 #include "page/tuple.h"
 #include "rmgr.h"
 #include "undo/append.h"
 #include "undo/undo.h"
+#include "utils/rel.h"
 #include "wal/log.h"
 #include "wal/log_update.h"
 #include "wal/wal.h"
 
+/* the data of the record that is being made */
+static char record_data[BLCKSZ * 2];
+
+/* the image of a row that deltas are about (delta.h) */
+static const char *
+row_image(InplaceTupleHeader tup)
+{
+	return (const char *) tup + SizeOfInplaceTupleHeader;
+}
 
 /*
  * The old version's header, for the undo record, from what is on the page
@@ -87,53 +101,50 @@ inplace_wal_old_header(const InplaceTupleHeaderData *tup, uint16 infomask,
 }
 
 /*
- * "base": the row's header without locks, as the undo record is to have it.
+ * May the record leave the old row to the page?
  */
-bool
-inplace_wal_old_row_on_page(const InplaceTupleHeaderData *tup,
-							const InplaceTupleHeaderData *base)
+static bool
+old_row_on_page(const UpdateRecord *ur)
 {
 	InplaceTupleHeaderData old;
 
 	if (wal_consistency_checking[RM_INPLACE_ID] || !inplace_pages_protected())
 		return false;
-	old = inplace_wal_old_header(tup, base->t_infomask, HdrInsertCid(base));
-	return memcmp(&old, base, SizeOfInplaceTupleHeader) == 0;
+	old = inplace_wal_old_header(ur->oldtup, ur->base->t_infomask,
+								 HdrInsertCid(ur->base));
+	return memcmp(&old, ur->base, SizeOfInplaceTupleHeader) == 0;
 }
 
-Size
-inplace_wal_build_update(char *dst, UndoInsert *ui, Relation rel,
-						 const char *undo, const InplaceTupleHeaderData *base,
-						 const InplaceTupleHeaderData *newhdr, bool conflict,
-						 const DeltaEdits *edits, const char *oldimg,
-						 const char *newimg)
+/*
+ * The form that leaves the old row to the page.
+ */
+static Size
+build_from_page(const UpdateRecord *ur, const UndoRecordHeader *uh)
 {
-	UndoRecordHeader uh;
-	uint16		w;
-	char	   *p = dst;
+	const InplaceTupleHeaderData *newhdr = ur->newtup;
+	uint16		w = uh->ur_off | XLIP_UPD_COMPACT;
+	char	   *p = record_data;
 
-	memcpy(&uh, undo, SizeOfUndoRecordHeader);
-	w = uh.ur_off | XLIP_UPD_COMPACT;
-	if (uh.ur_cid != FirstCommandId)
+	if (uh->ur_cid != FirstCommandId)
 		w |= XLIP_UPD_CID;
 	if (newhdr->t_infomask & IP_KEYS_UPDATED)
 		w |= XLIP_UPD_KEYS;
 	if (newhdr->t_infomask & IP_STALE)
 		w |= XLIP_UPD_STALE;
-	if (newhdr->t_natts != base->t_natts)
+	if (newhdr->t_natts != ur->base->t_natts)
 		w |= XLIP_UPD_NATTS;
-	if (!(uh.ur_flags & UR_RELATIVE_HEADER))
+	if (!(uh->ur_flags & UR_RELATIVE_HEADER))
 		w |= XLIP_UPD_WHOLE_HEADER;
-	if (conflict)
+	if (ur->conflict)
 		w |= XLIP_UPD_CONFLICT;
 
-	ui->from_page = true;
+	ur->ui->from_page = true;
 	memcpy(p, &w, sizeof(w));
-	p = inplace_wal_put_undo_place(p + sizeof(w), ui, RelLocator(rel));
+	p = inplace_wal_put_undo_place(p + sizeof(w), ur->ui, RelLocator(ur->rel));
 	if (w & XLIP_UPD_CID)
-		p = varint_put(p, uh.ur_cid);
+		p = varint_put(p, uh->ur_cid);
 	if (w & XLIP_UPD_CONFLICT)
-		p = varint_put(p, uh.ur_xid - base->t_xid);
+		p = varint_put(p, uh->ur_xid - ur->base->t_xid);
 	if (w & XLIP_UPD_NATTS)
 	{
 		memcpy(p, &newhdr->t_natts, sizeof(uint16));
@@ -144,7 +155,7 @@ inplace_wal_build_update(char *dst, UndoInsert *ui, Relation rel,
 		InplaceTupleHeaderData old;
 		CommandId	cid;
 
-		memcpy(&old, undo + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
+		memcpy(&old, ur->undo + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
 		cid = (old.t_infomask & IP_FRESH) ? HdrFreshCid(&old) : 0;
 		Assert((old.t_infomask & XLIP_OLD_HAS_CID) == 0);
 		if (cid != 0)
@@ -154,6 +165,111 @@ inplace_wal_build_update(char *dst, UndoInsert *ui, Relation rel,
 		if (cid != 0)
 			p = varint_put(p, cid);
 	}
-	p += delta_encode(edits, false, oldimg, newimg, p);
-	return p - dst;
+	p += delta_encode(&ur->diff->edits, false, row_image(ur->oldtup),
+					  row_image(ur->newtup), p);
+	return p - record_data;
+}
+
+/*
+ * The compact form that has the old bytes.
+ */
+static Size
+build_compact(const UpdateRecord *ur, const UndoRecordHeader *uh)
+{
+	const char *oldimg = row_image(ur->oldtup);
+	const char *newimg = row_image(ur->newtup);
+	uint16		w = uh->ur_off | XLIP_UPD_COMPACT;
+	char	   *p = record_data;
+	int			pos = 0;
+
+	if (uh->ur_cid != FirstCommandId)
+		w |= XLIP_UPD_CID;
+	if (ur->newtup->t_infomask & IP_KEYS_UPDATED)
+		w |= XLIP_UPD_KEYS;
+	if (uh->ur_flags & UR_TAG_ZERO)
+		w |= XLIP_UPD_TAG_ZERO;
+	if (uh->ur_flags & UR_TAG_WRAPPED)
+		w |= XLIP_UPD_TAG_WRAPPED;
+	if (uh->ur_flags & UR_FROZEN)
+		w |= XLIP_UPD_OLD_FROZEN;
+	if (ur->conflict)
+		w |= XLIP_UPD_CONFLICT;
+
+	memcpy(p, &w, sizeof(w));
+	p = inplace_wal_put_undo_place(p + sizeof(w), ur->ui, RelLocator(ur->rel));
+	p = varint_put(p, uh->ur_xid - ur->base->t_xid);
+	if (w & XLIP_UPD_CID)
+		p = varint_put(p, uh->ur_cid);
+	for (int i = 0; i < ur->diff->edits.n; i++)
+	{
+		const DeltaEdit *e = &ur->diff->edits.edit[i];
+
+		p = varint_put(p, e->old_start - pos);
+		p = varint_put(p, e->old_len);
+		memcpy(p, oldimg + e->old_start, e->old_len);
+		p += e->old_len;
+		memcpy(p, newimg + e->new_start, e->new_len);
+		p += e->new_len;
+		pos = e->old_start + e->old_len;
+	}
+	return p - record_data;
+}
+
+/*
+ * The form from which only the row is made.
+ */
+static Size
+build_plain(const UpdateRecord *ur, const UndoRecordHeader *uh)
+{
+	char	   *p = record_data;
+
+	memcpy(p, &uh->ur_off, sizeof(uint16));
+	p += sizeof(uint16);
+	memcpy(p, ur->newtup, SizeOfInplaceTupleHeader);
+	p += SizeOfInplaceTupleHeader;
+	p += delta_encode(&ur->diff->edits, false, row_image(ur->oldtup),
+					  row_image(ur->newtup), p);
+	return p - record_data;
+}
+
+/*
+ * Make the record's data, before the critical section: from the row as it
+ * stands on its page, and with the undo page locked.
+ */
+void
+inplace_prepare_update_record(UpdateRecord *ur)
+{
+	UndoRecordHeader uh;
+	bool		single = ur->undo_len == ur->change_len;
+
+	ur->from_page = false;
+	ur->compact = false;
+	ur->len = 0;
+	if (!RelationNeedsWAL(ur->rel))
+		return;
+
+	memcpy(&uh, ur->undo, SizeOfUndoRecordHeader);
+	ur->from_page = single && old_row_on_page(ur);
+	ur->compact = ur->from_page ||
+		(ur->diff->same_size && single &&
+		 (uh.ur_flags & UR_RELATIVE_HEADER) != 0 &&
+		 HdrNatts(ur->newtup) == HdrNatts(ur->base));
+	if (ur->from_page)
+		ur->len = build_from_page(ur, &uh);
+	else if (ur->compact)
+		ur->len = build_compact(ur, &uh);
+	else
+		ur->len = build_plain(ur, &uh);
+}
+
+void
+inplace_log_update(const UpdateRecord *ur, Buffer buffer, bool clear,
+				   const LogicalChange *lc)
+{
+	if (!RelationNeedsWAL(ur->rel))
+		inplace_log_undo_alone(ur->ui, ur->undo, ur->undo_len);
+	else
+		inplace_log_change(ur->rel, buffer, XLOG_IP_UPDATE, record_data, ur->len,
+						   clear, ur->ui, ur->compact ? NULL : ur->undo,
+						   ur->undo_len, lc);
 }
