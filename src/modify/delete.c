@@ -20,7 +20,6 @@
 #include "freeze/freeze_stats.h"
 #include "modify/modify.h"
 #include "modify/toast.h"
-#include "page/delta.h"
 #include "page/page.h"
 #include "page/recent.h"
 #include "page/tuple.h"
@@ -37,69 +36,8 @@
 #include "undo/undo.h"
 #include "utils/relcache.h"
 #include "utils/snapmgr.h"
-#include "wal/log.h"
+#include "wal/log_delete.h"
 #include "wal/logical.h"
-#include "wal/wal.h"
-
-/* the two forms of the WAL record's data, see wal.h */
-static Size
-build_compact_wal(char *wal, UndoInsert *ui, RelFileLocator loc,
-				  const UndoRecordHeader *uh,
-				  const InplaceTupleHeaderData *base, bool changingPart,
-				  bool conflict)
-{
-	uint16		w = uh->ur_off | XLIP_UPD_COMPACT;
-	char	   *p;
-
-	if (uh->ur_cid != FirstCommandId)
-		w |= XLIP_UPD_CID;
-	if (uh->ur_flags & UR_FROZEN)
-		w |= XLIP_UPD_OLD_FROZEN;
-	if (changingPart)
-		w |= XLIP_DEL_PARTITION;
-	if (conflict)
-		w |= XLIP_UPD_CONFLICT;
-	memcpy(wal, &w, 2);
-	p = inplace_wal_put_undo_place(wal + 2, ui, loc);
-	p = varint_put(p, uh->ur_xid - base->t_xid);
-	if (uh->ur_cid != FirstCommandId)
-		p = varint_put(p, uh->ur_cid);
-	return p - wal;
-}
-
-static Size
-build_bare_wal(char *wal, OffsetNumber off, TransactionId xid, CommandId cid,
-			   const InplaceTupleHeaderData *base, bool changingPart,
-			   bool conflict)
-{
-	uint16		w = off | XLIP_UPD_COMPACT | XLIP_DEL_BARE;
-	char	   *p = wal + 2;
-
-	if (cid != FirstCommandId)
-	{
-		w |= XLIP_UPD_CID;
-		p = varint_put(p, cid);
-	}
-	if (changingPart)
-		w |= XLIP_DEL_PARTITION;
-	if (conflict)
-	{
-		w |= XLIP_UPD_CONFLICT;
-		p = varint_put(p, xid - base->t_xid);
-	}
-	memcpy(wal, &w, 2);
-	return p - wal;
-}
-
-static Size
-build_full_wal(char *wal, OffsetNumber off, const InplaceTupleHeaderData *hdr)
-{
-	uint16		w = off;
-
-	memcpy(wal, &w, 2);
-	memcpy(wal + 2, hdr, SizeOfInplaceTupleHeader);
-	return 2 + SizeOfInplaceTupleHeader;
-}
 
 /*
  * The change itself, the page locked.  cut: nobody needs an older version;
@@ -113,11 +51,7 @@ delete_bare(Relation rel, Buffer buffer, Buffer vmbuffer, OffsetNumber off,
 {
 	Page		page = RowPage(rel, buffer);
 	InplaceTupleHeader tup = PageGetTupleAt(page, off);
-	char		wal[16];
-	Size		wal_len;
 	bool		clear;
-
-	wal_len = build_bare_wal(wal, off, xid, cid, base, changingPart, conflict);
 
 	START_CRIT_SECTION();
 	clear = FreezeClearVisible(rel, buffer, vmbuffer,
@@ -125,8 +59,8 @@ delete_bare(Relation rel, Buffer buffer, Buffer vmbuffer, OffsetNumber off,
 	HdrSetBareDelete(tup, xid, cid, changingPart);
 	PageSetPrunable(page, xid);
 	MarkBufferDirty(buffer);
-	if (RelationNeedsWAL(rel))
-		inplace_log_bare_delete(rel, buffer, wal, wal_len, clear, lc);
+	inplace_log_bare_delete(rel, buffer, off, xid, cid, base, changingPart,
+							conflict, clear, lc);
 	END_CRIT_SECTION();
 }
 
@@ -145,9 +79,6 @@ delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 	Size		undo_len;
 	Size		change_len;
 	UndoInsert	ui;
-	char		wal[2 + SizeOfInplaceTupleHeader + MAX_UNDO_PLACE + 16];
-	Size		wal_len;
-	bool		compact;
 	bool		clear;
 
 	hdr.t_xid = xid;
@@ -167,13 +98,6 @@ delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 		undo_len += inplace_keep_lockers(rel, blk, off, rc, &hdr,
 										 ui.ptr + undo_len, undo + undo_len);
 
-	compact = undo_len == change_len &&
-		(((UndoRecordHeader *) undo)->ur_flags & UR_RELATIVE_HEADER) != 0;
-	wal_len = compact ?
-		build_compact_wal(wal, &ui, RelLocator(rel), (UndoRecordHeader *) undo,
-						  &rc->base, changingPart, conflict) :
-		build_full_wal(wal, off, &hdr);
-
 	START_CRIT_SECTION();
 	clear = FreezeClearVisible(rel, buffer, vmbuffer,
 							   VISIBILITYMAP_VALID_BITS, unset);
@@ -181,11 +105,8 @@ delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 	PageSetPrunable(page, xid);
 	MarkBufferDirty(buffer);
 	UndoAppend(&ui, undo, undo_len);
-	if (RelationNeedsWAL(rel))
-		inplace_log_delete(rel, buffer, wal, wal_len, clear, &ui,
-						   compact ? NULL : undo, undo_len, lc);
-	else
-		inplace_log_undo_alone(&ui, undo, undo_len);
+	inplace_log_delete(rel, buffer, &hdr, &rc->base, conflict, clear, &ui, undo,
+					   change_len, undo_len, lc);
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);

@@ -26,9 +26,7 @@
 #include "undo/append.h"
 #include "undo/record.h"
 #include "undo/undo.h"
-#include "wal/log.h"
 #include "wal/log_update.h"
-#include "wal/wal.h"
 
 /* in a critical section; that there is room has been seen to */
 static void

@@ -4,7 +4,7 @@
  *	  Replay of the compact records of updates and deletes (wal.h), from which
  *	  the undo record is made again.
  *
- * Those that leave the old row to the page as well are in log_update.c.
+ * Those that leave the old row to the page as well are in redo_update.c.
  *
  *-------------------------------------------------------------------------
  */

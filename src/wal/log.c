@@ -400,15 +400,18 @@ undo_needs_record(const UndoInsert *ui, XLogRecPtr data_page_lsn)
 	return unlikely(!full_page_writes) && data_page_lsn <= redo;
 }
 
-/* UPDATE and DELETE: their data are kept, for redo of the undo page */
+/*
+ * UPDATE and DELETE: their data are kept.  Redo makes the undo page from them,
+ * and of a bare delete looks at them first of all.
+ */
 void
 inplace_log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Size len,
-		   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
-		   const LogicalChange *lc)
+				   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
+				   const LogicalChange *lc)
 {
 	Page		page = BufferGetPage(buffer);
 	uint8		flags = clear ? XLIP_CLEAR_VISIBLE : 0;
-	uint16		undo_off = UndoPtrOffset(ui->ptr);
+	uint16		undo_off = 0;
 	XLogRecPtr	before = PageGetLSN(page);
 	XLogRecPtr	lsn;
 
@@ -416,44 +419,22 @@ inplace_log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Si
 	register_main(&flags, lc);
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_KEEP_DATA);
 	XLogRegisterBufData(0, (char *) data, len);
-	if (!ui->by_name)
+	if (ui)
+		undo_off = UndoPtrOffset(ui->ptr);
+	if (ui && !ui->by_name)
 		register_undo(ui, 1, &undo_off, undo, undo_len);
 	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	lsn = inplace_xlog_insert(info);
 
-	if (unlikely(undo_needs_record(ui, before)))
+	if (ui && unlikely(undo_needs_record(ui, before)))
 	{
 		inplace_log_undo_alone(ui, (char *) BufferGetPage(ui->buffer) + undo_off,
 							   undo_len);
 		/* the data page must not be written before that record */
 		lsn = PageGetLSN(BufferGetPage(ui->buffer));
 	}
-	else
+	else if (ui)
 		UndoSetLSN(ui, lsn);
 	PageSetLSN(page, lsn);
-}
-
-void
-inplace_log_delete(Relation rel, Buffer buffer, const char *data, Size len,
-				   bool clear, UndoInsert *ui, const char *undo, Size undo_len,
-				   const LogicalChange *lc)
-{
-	inplace_log_change(rel, buffer, XLOG_IP_DELETE, data, len, clear, ui, undo, undo_len, lc);
-}
-
-void
-inplace_log_bare_delete(Relation rel, Buffer buffer, const char *data,
-						Size len, bool clear, const LogicalChange *lc)
-{
-	uint8		flags = clear ? XLIP_CLEAR_VISIBLE : 0;
-
-	XLogBeginInsert();
-	register_main(&flags, lc);
-	/* the data are kept: redo looks at them first of all */
-	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_KEEP_DATA);
-	XLogRegisterBufData(0, (char *) data, len);
-	register_cleared(flags, rel, buffer);
-	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
-	finish(XLOG_IP_DELETE, buffer, InvalidBuffer, NULL);
 }

@@ -48,7 +48,7 @@ typedef struct UndoPlace
 } UndoPlace;
 
 /*
- * For the files that make the data of UPDATE and DELETE.  undo: NULL if the
+ * For log_update.c and log_delete.c, which make the data.  undo: NULL if the
  * record is compact.
  */
 extern void inplace_log_change(Relation rel, Buffer buffer, uint8 info,
@@ -61,13 +61,6 @@ extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
 								   Size undo_len);
 extern void inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
 							   bool clear_frozen, UndoInsert *ui, const char *undo, Size undo_len);
-extern void inplace_log_bare_delete(Relation rel, Buffer buffer,
-									const char *data, Size len, bool clear,
-									const LogicalChange *lc);
-extern void inplace_log_delete(Relation rel, Buffer buffer, const char *data,
-							   Size len, bool clear, UndoInsert *ui,
-							   const char *undo /* NULL if compact */ ,
-							   Size undo_len, const LogicalChange *lc);
 
 /* info is XLOG_IP_RESTORE or XLOG_IP_PUSH */
 extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,

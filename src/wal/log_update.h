@@ -28,8 +28,8 @@ typedef struct UpdateRecord
 	InplaceTupleHeader oldtup;	/* as it stands on the page */
 	InplaceTupleHeader newtup;
 	const RowDiff *diff;		/* of the two */
-	const InplaceTupleHeaderData *base; /* the old header without locks, as the
-										 * undo record is to have it */
+	const InplaceTupleHeaderData *base; /* the old header without locks, as
+										 * the undo record is to have it */
 	bool		conflict;		/* standby queries that do not see the old
 								 * version are in conflict */
 	UndoInsert *ui;
