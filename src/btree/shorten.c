@@ -63,7 +63,6 @@
 #include "utils/inval.h"
 #include "utils/wait_event.h"
 #include "wal/log_btree.h"
-#include "wal/wal.h"
 
 /* how often to try for the lock, and after how many milliseconds again */
 #define LOCK_TRIES			20
@@ -235,8 +234,7 @@ move_change(Shortening *s, PageMove *move)
 	BlockNumber to = BufferGetBlockNumber(move->to);
 
 	PredicateLockPageSplit(s->index, from, to);
-	/* (block references beyond number 4 have to be asked for) */
-	XLogEnsureRecordSpace(WAL_MOVED_META, 0);
+	inplace_log_relocate_room();
 
 	START_CRIT_SECTION();
 	inplace_page_copy(BufferGetPage(move->to), BufferGetPage(move->from));

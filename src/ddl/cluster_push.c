@@ -15,7 +15,6 @@
 #include "page/delta.h"
 #include "page/page.h"
 #include "page/tuple.h"
-#include "rmgr.h"
 #include "undo/append.h"
 #include "undo/record.h"
 #include "undo/undo.h"
@@ -142,8 +141,7 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 		PageSetPrunable(page, newer->t_xid);
 	MarkBufferDirty(buffer);
 	UndoAppend(&ui, undo, undo_len);
-	inplace_log_replace(rel, buffer, XLOG_IP_PUSH, off, newer, len, &ui, undo,
-						undo_len);
+	inplace_log_push(rel, buffer, off, newer, len, &ui, undo, undo_len);
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);

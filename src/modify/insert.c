@@ -25,14 +25,12 @@
 #include "page/slot.h"
 #include "page/tuple.h"
 #include "pgstat.h"
-#include "rmgr.h"
 #include "scan/fetch.h"
 #include "scan/rewrite_progress.h"
 #include "storage/predicate.h"
 #include "wal/log.h"
 #include "wal/log_vacuum.h"
 #include "wal/logical.h"
-#include "wal/wal.h"
 
 /*
  * Form the row of a slot, toasting what is too large.  The result is
@@ -119,7 +117,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	logical = !(options & TABLE_INSERT_NO_LOGICAL) &&
 		inplace_logical_prepare(&lc, rel, tup, NULL, NULL, NULL, false);
 	if (logical && HdrIsSpeculative(tup))
-		lc.what |= XLIP_LOGICAL_SPECULATIVE;
+		inplace_logical_set_speculative(&lc);
 
 	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
 							   &vmbuffer, NULL);
@@ -426,13 +424,9 @@ insert_page(MultiInsert *mi, BlockNumber *blk)
 	n = add_rows(mi, page);
 	MarkBufferDirty(buffer);
 	if (mi->logical)
-	{
-		lc.what = XLIP_LOGICAL_NEW;
-		if (mi->done + n < mi->n)
-			lc.what |= XLIP_LOGICAL_MORE;
-		lc.tuples = mi->rows.data + mi->starts[mi->done];
-		lc.len = mi->starts[mi->done + n] - mi->starts[mi->done];
-	}
+		inplace_logical_set_rows(&lc, mi->rows.data + mi->starts[mi->done],
+								 mi->starts[mi->done + n] - mi->starts[mi->done],
+								 mi->done + n < mi->n);
 	inplace_log_multi_insert(rel, buffer, mi->offs, n, init_page, clear,
 							 mi->scratch, mi->logical ? &lc : NULL);
 	END_CRIT_SECTION();
@@ -514,7 +508,7 @@ inplace_insert_raw(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	if (off == InvalidOffsetNumber)
 		elog(PANIC, "failed to add row to page");
 	MarkBufferDirty(buffer);
-	inplace_log_replace(rel, buffer, XLOG_IP_PUSH, off, tup, len, NULL, NULL, 0);
+	inplace_log_push(rel, buffer, off, tup, len, NULL, NULL, 0);
 	END_CRIT_SECTION();
 
 	UnlockReleaseBuffer(buffer);

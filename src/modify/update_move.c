@@ -23,7 +23,6 @@
 #include "undo/record.h"
 #include "undo/undo.h"
 #include "wal/log.h"
-#include "wal/wal.h"
 
 /*
  * Find a page for the moved row; afterwards both pages are locked (they may
@@ -84,7 +83,8 @@ inplace_update_by_move(UpdateState *us)
 	char	   *p = us->undo;
 	UndoInsert	ui;
 	bool		init_page;
-	uint8		clear = 0;
+	bool		clear;
+	bool		clear_old;
 	FreezeUnset unset;
 	FreezeUnset unset_old = {0};
 	OffsetNumber newoff;
@@ -121,13 +121,11 @@ inplace_update_by_move(UpdateState *us)
 	}
 
 	START_CRIT_SECTION();
-	if (FreezeClearVisible(rel, us->newbuf, us->newvm,
-						   VISIBILITYMAP_VALID_BITS, &unset))
-		clear |= XLIP_CLEAR_VISIBLE;
-	if (us->newbuf != us->buffer &&
+	clear = FreezeClearVisible(rel, us->newbuf, us->newvm,
+							   VISIBILITYMAP_VALID_BITS, &unset);
+	clear_old = us->newbuf != us->buffer &&
 		FreezeClearVisible(rel, us->buffer, us->vmbuffer,
-						   VISIBILITYMAP_VALID_BITS, &unset_old))
-		clear |= XLIP_CLEAR_VISIBLE_OLD;
+						   VISIBILITYMAP_VALID_BITS, &unset_old);
 
 	us->newoff = inplace_page_add(newpage, us->newtup, us->newlen,
 								  InvalidOffsetNumber);
@@ -145,7 +143,7 @@ inplace_update_by_move(UpdateState *us)
 		MarkBufferDirty(us->newbuf);
 	UndoAppend(&ui, us->undo, p - us->undo);
 	inplace_log_move(rel, us->buffer, us->off, us->newbuf, us->newoff,
-					 init_page, clear, &ui, us->undo, p - us->undo,
+					 init_page, clear, clear_old, &ui, us->undo, p - us->undo,
 					 us->logical ? &us->lc : NULL);
 	END_CRIT_SECTION();
 

@@ -25,7 +25,6 @@
 #include "page/delta.h"
 #include "page/page.h"
 #include "page/tuple.h"
-#include "rmgr.h"
 #include "row/change.h"
 #include "row/lock_trace.h"
 #include "row/restore.h"
@@ -175,7 +174,7 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 	MarkBufferDirty(buffer);
 	if (undo_len > 0)
 		UndoAppend(&ui, undo, undo_len);
-	inplace_log_replace(rel, buffer, XLOG_IP_RESTORE, off, old, oldlen,
+	inplace_log_restore(rel, buffer, off, old, oldlen,
 						undo_len > 0 ? &ui : NULL, undo, undo_len);
 	END_CRIT_SECTION();
 

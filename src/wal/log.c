@@ -288,10 +288,11 @@ inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
 			   clear_frozen ? XLIP_CLEAR_FROZEN : 0, ui, undo, undo_len);
 }
 
-void
-inplace_log_replace(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
-					InplaceTupleHeader tup, Size len, UndoInsert *ui,
-					const char *undo, Size undo_len)
+/* a whole row, with or without undo */
+static void
+log_row(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
+		InplaceTupleHeader tup, Size len, UndoInsert *ui,
+		const char *undo, Size undo_len)
 {
 	uint16		undo_off;
 	bool		only;			/* the record is all there is on the page */
@@ -318,6 +319,22 @@ inplace_log_replace(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 	finish(info, buffer, InvalidBuffer, ui);
 }
 
+void
+inplace_log_restore(Relation rel, Buffer buffer, OffsetNumber off,
+					InplaceTupleHeader tup, Size len, UndoInsert *ui,
+					const char *undo, Size undo_len)
+{
+	log_row(rel, buffer, XLOG_IP_RESTORE, off, tup, len, ui, undo, undo_len);
+}
+
+void
+inplace_log_push(Relation rel, Buffer buffer, OffsetNumber off,
+				 InplaceTupleHeader tup, Size len, UndoInsert *ui,
+				 const char *undo, Size undo_len)
+{
+	log_row(rel, buffer, XLOG_IP_PUSH, off, tup, len, ui, undo, undo_len);
+}
+
 /* taking back bare deletes: the headers follow from those on the page */
 void
 inplace_log_undo_deletes(Relation rel, Buffer buffer,
@@ -335,9 +352,11 @@ inplace_log_undo_deletes(Relation rel, Buffer buffer,
 void
 inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 				 Buffer newbuf, OffsetNumber newoff, bool init_page,
-				 uint8 clear, UndoInsert *ui, const char *undo, Size undo_len,
-				 const LogicalChange *lc)
+				 bool clear, bool clear_old, UndoInsert *ui, const char *undo,
+				 Size undo_len, const LogicalChange *lc)
 {
+	uint8		flags = (clear ? XLIP_CLEAR_VISIBLE : 0) |
+		(clear_old ? XLIP_CLEAR_VISIBLE_OLD : 0);
 	Page		oldpage = BufferGetPage(oldbuf);
 	Page		newpage = BufferGetPage(newbuf);
 	ItemId		newlp = PageGetItemId(newpage, newoff);
@@ -351,7 +370,7 @@ inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 	}
 
 	XLogBeginInsert();
-	register_main(&clear, lc);
+	register_main(&flags, lc);
 	XLogRegisterBuffer(0, newbuf,
 					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
 	XLogRegisterBufData(0, (char *) &same, sizeof(same));
@@ -369,9 +388,9 @@ inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 		XLogRegisterBufData(2, (char *) PageGetTupleAt(oldpage, oldoff),
 							SizeOfInplaceTupleHeader);
 	}
-	register_cleared(clear, rel, newbuf);
-	if ((clear & XLIP_CLEAR_VISIBLE_OLD) &&
-		(!(clear & XLIP_CLEAR_VISIBLE) ||
+	register_cleared(flags, rel, newbuf);
+	if (clear_old &&
+		(!clear ||
 		 BufferGetBlockNumber(oldbuf) / BLOCKS_PER_MAP_PAGE !=
 		 BufferGetBlockNumber(newbuf) / BLOCKS_PER_MAP_PAGE))
 		register_map(WAL_BLOCK_MAP_OLD, rel, BufferGetBlockNumber(oldbuf));

@@ -16,7 +16,8 @@
 
 /*
  * These take the undo that goes with the change (ui NULL: none); they
- * set the LSNs of all pages, the undo page's too.  clear: XLIP_CLEAR_*.
+ * set the LSNs of all pages, the undo page's too.  clear: bits of the visibility
+ * map have been cleared (clear_old: of the old row's page, if that is another).
  * lc: for logical decoding, or NULL.
  */
 extern void inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
@@ -62,17 +63,20 @@ extern void inplace_log_undo_alone(UndoInsert *ui, const char *undo,
 extern void inplace_log_header(Relation rel, Buffer buffer, OffsetNumber off,
 							   bool clear_frozen, UndoInsert *ui, const char *undo, Size undo_len);
 
-/* info is XLOG_IP_RESTORE or XLOG_IP_PUSH */
-extern void inplace_log_replace(Relation rel, Buffer buffer, uint8 info,
-								OffsetNumber off, InplaceTupleHeader tup,
-								Size len, UndoInsert *ui, const char *undo,
+/* a row that takes the place of another version, or (push) is the first */
+extern void inplace_log_restore(Relation rel, Buffer buffer, OffsetNumber off,
+								InplaceTupleHeader tup, Size len,
+								UndoInsert *ui, const char *undo,
 								Size undo_len);
+extern void inplace_log_push(Relation rel, Buffer buffer, OffsetNumber off,
+							 InplaceTupleHeader tup, Size len, UndoInsert *ui,
+							 const char *undo, Size undo_len);
 extern void inplace_log_undo_deletes(Relation rel, Buffer buffer,
 									 const OffsetNumber *offs, int n);
 extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
 							 Buffer newbuf, OffsetNumber newoff,
-							 bool init_page, uint8 clear, UndoInsert *ui,
-							 const char *undo, Size undo_len,
+							 bool init_page, bool clear, bool clear_old,
+							 UndoInsert *ui, const char *undo, Size undo_len,
 							 const LogicalChange *lc);
 
 #endif							/* INPLACE_LOG_H */

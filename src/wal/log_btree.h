@@ -51,6 +51,7 @@ extern void inplace_page_make_deleted(Page page, BlockNumber to,
 									  FullTransactionId safexid);
 extern void inplace_page_set_downlink(Page page, OffsetNumber off, BlockNumber to);
 extern void inplace_page_set_root(Page page, BlockNumber from, BlockNumber to);
+extern void inplace_log_relocate_room(void);
 extern void inplace_log_relocate(const PageMove *move);
 
 #endif							/* INPLACE_LOG_BTREE_H */

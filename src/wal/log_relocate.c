@@ -82,7 +82,13 @@ set_lsn_if_any(Buffer buffer, XLogRecPtr lsn)
 		PageSetLSN(BufferGetPage(buffer), lsn);
 }
 
-/* in a critical section, with room for the block references */
+/* block references beyond number 4 have to be asked for, before the critical section */
+void
+inplace_log_relocate_room(void)
+{
+	XLogEnsureRecordSpace(WAL_MOVED_META, 0);
+}
+
 void
 inplace_log_relocate(const PageMove *move)
 {

@@ -189,6 +189,20 @@ inplace_logical_prepare(LogicalChange *lc, Relation rel,
 	return true;
 }
 
+void
+inplace_logical_set_speculative(LogicalChange *lc)
+{
+	lc->what |= XLIP_LOGICAL_SPECULATIVE;
+}
+
+void
+inplace_logical_set_rows(LogicalChange *lc, char *tuples, Size len, bool more)
+{
+	lc->what = XLIP_LOGICAL_NEW | (more ? XLIP_LOGICAL_MORE : 0);
+	lc->tuples = tuples;
+	lc->len = len;
+}
+
 /*
  * Tell decoders how a speculative insertion ended; nothing is to be replayed.
  */

@@ -32,8 +32,18 @@ extern bool inplace_logical_prepare(LogicalChange *lc, Relation rel,
 									InplaceTupleHeader oldtup,
 									const ItemPointerData *oldtid,
 									const Bitmapset *key, bool key_required);
+
+/*
+ * Several rows, put one after the other by inplace_logical_append_new.  more: the
+ * command's record is not the last.
+ */
 extern void inplace_logical_append_new(StringInfo buf, Relation rel,
 									   InplaceTupleHeader tup);
+extern void inplace_logical_set_rows(LogicalChange *lc, char *tuples, Size len,
+									 bool more);
+
+/* a speculative insertion, and the record of its end */
+extern void inplace_logical_set_speculative(LogicalChange *lc);
 extern void inplace_log_speculative_end(Relation rel, bool succeeded);
 
 #endif							/* INPLACE_LOGICAL_H */
