@@ -62,6 +62,11 @@ $(OBJDIR)/server: FORCE
 .PHONY: FORCE
 FORCE:
 
+# What a file of src/ is compiled with, for scripts/check-headers and check-clang.
+.PHONY: flags
+flags:
+	@echo '$(CFLAGS) $(CPPFLAGS)'
+
 # src/ as pgindent of PostgreSQL 18 lays it out.
 .PHONY: indent
 indent:

@@ -75,6 +75,36 @@ choose_cache() {
 INPLACE_CACHE_DIR=$(choose_cache)
 export INPLACE_CACHE_DIR
 
+# --------------------------------------------------------------- compilers
+
+# Has the compiler nothing to say about each of the files, alone?  With the options that
+# they are compiled with for the server of PG_CONFIG, but no code is made.  What all of
+# them begin with, inplace.h and the server's headers, is read once.
+compile_each() {  # COMPILER PG_CONFIG FILE... [-- OPTION...]
+	local compiler=$1 pg_config=$2 files=() flags dir out bad=0
+	shift 2
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		files+=("$1")
+		shift
+	done
+	[ $# = 0 ] || shift
+	read -r -a flags < <(make -s PG_CONFIG="$pg_config" flags)
+	flags+=("$@" -Werror)
+	dir=$(mktemp -d)
+	out=$(
+		"$compiler" "${flags[@]}" -x c-header src/inplace.h -o "$dir/inplace.h.gch" 2>&1
+		# The three are what it consists of.
+		grep -L '^#include "inplace\.h"' "${files[@]}" | grep -vE '^src/(inplace|compat|no_lock)\.h$' |
+			sed 's/$/: does not include inplace.h/'
+		printf '%s\0' "${files[@]}" |
+			xargs -0 -P "$(nproc)" -n 8 "$compiler" "${flags[@]}" -fsyntax-only -include "$dir/inplace.h" -x c 2>&1
+	) || bad=1
+	rm -rf "$dir"
+	[ -z "$out" ] || { printf '%s\n' "$out" | head -60; bad=1; }
+	echo "${#files[@]} files, $("$compiler" --version | head -1), $("$pg_config" --version)"
+	return $bad
+}
+
 # --------------------------------------------------------------- sanitizers
 
 # For what get-postgres --sanitize has built, its pg_config included; others do

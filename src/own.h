@@ -8,6 +8,8 @@
 #ifndef INPLACE_OWN_H
 #define INPLACE_OWN_H
 
+#include "inplace.h"
+
 typedef enum OwnState
 {
 	OWN_UNKNOWN,				/* look again */
