@@ -52,17 +52,10 @@
 #include "storage/predicate.h"
 #include "undo/append.h"
 #include "undo/undo.h"
-#include "utils/memutils.h"
 #include "utils/relcache.h"
 #include "utils/snapmgr.h"
 #include "vacuum/prune.h"
 #include "wal/logical.h"
-
-/*
- * Large, so there is one, for one update at a time.  Code of users may update, too: it has to
- * run before this is in use, or as verify_keys runs it.
- */
-static UpdateState *update_state = NULL;
 
 /*
  * Compare the new row with the newest version on the page.
@@ -283,19 +276,8 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 			TupleTableSlot *slot)
 {
 	inplace_own_row_page(us->buffer, &us->borrowed);
-	update_state = NULL;
-	PG_TRY();
-	{
-		us->apart = inplace_taking_settle(us->rel, us->taking, old, len,
-										  slot, &us->target.tid);
-	}
-	PG_FINALLY();
-	{
-		if (update_state != NULL)
-			pfree(update_state);
-		update_state = us;
-	}
-	PG_END_TRY();
+	us->apart = inplace_taking_settle(us->rel, us->taking, old, len, slot,
+									  &us->target.tid);
 	us->verified = true;
 }
 
@@ -717,12 +699,10 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 					 bool *update_indexes)
 #endif
 {
-	UpdateState *us;
+	UpdateState us;
 	TM_Result	result;
 	bool		in_place = false;
 	TakingIndexes *taking;
-	ItemPointerData entry_tid;
-	bool		insert_entries;
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -730,44 +710,34 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				 errmsg("cannot update tuples during a parallel operation")));
 
-	/*
-	 * may run functions that an index's expressions call, and those may come
-	 * here
-	 */
 	taking = inplace_taking_indexes(rel);
 
-	if (update_state == NULL)
-		update_state = MemoryContextAlloc(TopMemoryContext, sizeof(UpdateState));
-	us = update_state;
-	us->rel = rel;
-	inplace_target_init(&us->target, otid, snapshot);
-	us->blk = ItemPointerGetBlockNumber(&us->target.tid);
-	us->off = ItemPointerGetOffsetNumber(&us->target.tid);
-	us->cid = cid;
-	us->xid = GetCurrentTransactionId();
+	us.rel = rel;
+	inplace_target_init(&us.target, otid, snapshot);
+	us.blk = ItemPointerGetBlockNumber(&us.target.tid);
+	us.off = ItemPointerGetOffsetNumber(&us.target.tid);
+	us.cid = cid;
+	us.xid = GetCurrentTransactionId();
 	tmfd->traversed = false;
 
-	us->taking = taking;
-	result = do_update(us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
-	entry_tid = us->target.tid;
-	insert_entries = result == TM_Ok && in_place && us->stale;
-	pfree(us->newtup);
+	us.taking = taking;
+	result = do_update(&us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
+	pfree(us.newtup);
 
 #if PG_VERSION_NUM >= 160000
 	*update_indexes = result != TM_Ok ? TU_None :
 		!in_place ? TU_All :
-		us->summary_changed ? TU_Summarizing : TU_None;
+		us.summary_changed ? TU_Summarizing : TU_None;
 #else
 	*update_indexes = result == TM_Ok && !in_place;
 #endif
 
-	if (result == TM_Ok && (!in_place || us->summary_changed))
+	if (result == TM_Ok && (!in_place || us.summary_changed))
 		inplace_open_indexes(rel, slot);
 
-	/* may run an operator class's code, and that may come here */
 	inplace_rows_put++;
-	if (insert_entries)
-		inplace_insert_entries(rel, taking, &entry_tid, slot);
+	if (result == TM_Ok && in_place && us.stale)
+		inplace_insert_entries(rel, taking, &us.target.tid, slot);
 	if (taking)
 		pfree(taking);
 	return result;

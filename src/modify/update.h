@@ -63,9 +63,6 @@ typedef struct UpdateState
 	bool		searched;		/* newbuf and newvm have pins of their own */
 	LogicalChange lc;			/* for logical decoding, */
 	bool		logical;		/* if need be */
-	/* undo records of the change: the change's own, then of locks kept */
-	char		undo[UNDO_MAX_RECORD + 2 * UNDO_LOCK_RECORD_SIZE];
-	char		payload[BLCKSZ * 2];
 } UpdateState;
 
 /* the newest version; the page is locked */

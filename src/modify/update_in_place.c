@@ -28,6 +28,13 @@
 #include "undo/undo.h"
 #include "wal/log_update.h"
 
+/*
+ * What the change writes, put together with the page locked: no code of users runs
+ * in between, so there is one of each.
+ */
+static char change_undo[UNDO_MAX_RECORD + UNDO_LOCK_RECORD_SIZE];	/* and a lock kept */
+static char change_payload[BLCKSZ * 2];
+
 /* in a critical section; that there is room has been seen to */
 static void
 replace_row(UpdateState *us)
@@ -84,12 +91,12 @@ inplace_update_in_place(UpdateState *us)
 		UndoLinkPut(rel, us->blk, us->off, tup,
 					inplace_tuple_len(tup, item_len(us)), hdr, &us->rc.base);
 
-	payload_len = delta_encode(&us->diff.edits, true, oldimg, newimg, us->payload);
-	change_len = UndoBuild(us->undo, UNDO_UPDATE, us->xid, us->cid,
+	payload_len = delta_encode(&us->diff.edits, true, oldimg, newimg, change_payload);
+	change_len = UndoBuild(change_undo, UNDO_UPDATE, us->xid, us->cid,
 						   LocatorSpc(RelLocator(rel)),
 						   LocatorRel(RelLocator(rel)),
 						   us->blk, us->off, &us->rc.base, hdr, nothing_older,
-						   us->payload, payload_len);
+						   change_payload, payload_len);
 	undo_len = change_len;
 
 	UndoPrepare(rel, change_len +
@@ -99,7 +106,7 @@ inplace_update_in_place(UpdateState *us)
 	if (us->rc.locked)
 		undo_len += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, hdr,
 										 ui.ptr + change_len,
-										 us->undo + change_len);
+										 change_undo + change_len);
 
 	record.rel = rel;
 	record.oldtup = tup;
@@ -108,7 +115,7 @@ inplace_update_in_place(UpdateState *us)
 	record.base = &us->rc.base;
 	record.conflict = us->conflict;
 	record.ui = &ui;
-	record.undo = us->undo;
+	record.undo = change_undo;
 	record.change_len = change_len;
 	record.undo_len = undo_len;
 	inplace_prepare_update_record(&record);
@@ -117,7 +124,7 @@ inplace_update_in_place(UpdateState *us)
 	clear = FreezeClearVisible(rel, us->buffer, us->vmbuffer,
 							   VISIBILITYMAP_VALID_BITS, &unset);
 	MarkBufferDirty(us->buffer);
-	UndoAppend(&ui, us->undo, undo_len);
+	UndoAppend(&ui, change_undo, undo_len);
 	/* else after its record, which leaves the old row to the page */
 	if (!record.from_page)
 		replace_row(us);

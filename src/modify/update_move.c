@@ -24,6 +24,12 @@
 #include "undo/undo.h"
 #include "wal/log.h"
 
+/* where the row has gone, in the record of the move */
+#define MOVE_LINK_SIZE	(sizeof(BlockNumber) + sizeof(OffsetNumber))
+
+#define UNDO_MOVE_RECORD_SIZE \
+	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + MOVE_LINK_SIZE)
+
 /*
  * Find a page for the moved row; afterwards both pages are locked (they may
  * be one).  The old page is let go of unless it has room itself: false if the
@@ -79,8 +85,9 @@ inplace_update_by_move(UpdateState *us)
 	InplaceTupleHeader tup;
 	InplaceTupleHeaderData oldhdr = us->rc.base;
 	InplaceTupleHeader newhdr = us->newtup;
-	char		link[sizeof(BlockNumber) + sizeof(OffsetNumber)];
-	char	   *p = us->undo;
+	char		link[MOVE_LINK_SIZE];
+	char		undo[UNDO_MOVE_RECORD_SIZE + 2 * UNDO_LOCK_RECORD_SIZE];
+	char	   *p = undo;
 	UndoInsert	ui;
 	bool		init_page;
 	bool		clear;
@@ -108,16 +115,16 @@ inplace_update_by_move(UpdateState *us)
 				   us->blk, us->off, &us->rc.base, &oldhdr,
 				   inplace_nothing_older(rel, &us->rc.base, us->rc.status),
 				   link, sizeof(link));
-	UndoPrepare(rel, (p - us->undo) +
+	UndoPrepare(rel, (p - undo) +
 				(us->rc.locked ? 2 * UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(&us->rc), &ui);
 	HdrSetUndoPtr(&oldhdr, ui.ptr);
 	if (us->rc.locked)
 	{
 		p += inplace_keep_lockers(rel, us->blk, us->off, &us->rc, &oldhdr,
-								  ui.ptr + (p - us->undo), p);
+								  ui.ptr + (p - undo), p);
 		p += inplace_keep_lockers(rel, newblk, newoff, &us->rc, newhdr,
-								  ui.ptr + (p - us->undo), p);
+								  ui.ptr + (p - undo), p);
 	}
 
 	START_CRIT_SECTION();
@@ -141,9 +148,9 @@ inplace_update_by_move(UpdateState *us)
 	MarkBufferDirty(us->buffer);
 	if (us->newbuf != us->buffer)
 		MarkBufferDirty(us->newbuf);
-	UndoAppend(&ui, us->undo, p - us->undo);
+	UndoAppend(&ui, undo, p - undo);
 	inplace_log_move(rel, us->buffer, us->off, us->newbuf, us->newoff,
-					 init_page, clear, clear_old, &ui, us->undo, p - us->undo,
+					 init_page, clear, clear_old, &ui, undo, p - undo,
 					 us->logical ? &us->lc : NULL);
 	END_CRIT_SECTION();
 
