@@ -86,7 +86,8 @@ inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch, BlockNumber bl
 					  OffsetNumber off, InplaceTupleHeader tup, Size len,
 					  Snapshot snapshot, DirtyVersion **versions)
 {
-	static ChainWalk *walk = NULL;
+	static ChainWalk chain_walk;	/* large, and never in use twice */
+	ChainWalk  *walk = &chain_walk;
 	DirtyVersion **end = versions;
 	ItemPointerData tid;
 
@@ -95,8 +96,6 @@ inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch, BlockNumber bl
 		(inplace_insertion == NULL || !inplace_insertion->unique_check ||
 		 inplace_insertion->table != rel))
 		return KEY_MATCHES;
-	if (walk == NULL)
-		walk = MemoryContextAlloc(TopMemoryContext, sizeof(ChainWalk));
 	inplace_walk_begin(walk, rel, blk, off, tup, len);
 	ItemPointerSet(&tid, blk, off);
 	for (;;)

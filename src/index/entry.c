@@ -507,21 +507,18 @@ inplace_entry_needed(EntryQuestion *question, IndexTuple itup,
 					 BlockNumber blk, OffsetNumber off,
 					 InplaceTupleHeader tup, Size len)
 {
-	static ChainWalk *walk = NULL;
+	static ChainWalk walk;		/* large, and never in use twice */
 	static MemoryContext cxt = NULL;
 	MemoryContext old;
 	TransactionId xid = InvalidTransactionId;
 	KeyMatch	result;
 
 	if (cxt == NULL)
-	{
-		walk = MemoryContextAlloc(TopMemoryContext, sizeof(ChainWalk));
 		cxt = AllocSetContextCreate(TopMemoryContext, "inplace index entry",
 									ALLOCSET_SMALL_SIZES);
-	}
 	old = MemoryContextSwitchTo(cxt);
-	inplace_walk_begin(walk, question->table, blk, off, tup, len);
-	result = any_version_matches(question, itup, walk, &xid);
+	inplace_walk_begin(&walk, question->table, blk, off, tup, len);
+	result = any_version_matches(question, itup, &walk, &xid);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(cxt);
 

@@ -91,7 +91,6 @@
 #include "undo/holders.h"
 #include "undo/record.h"
 #include "undo/undo.h"
-#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "wal/log.h"
 
@@ -363,7 +362,8 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 			InplaceTupleHeader tup, Size len,
 			const InplaceTupleHeaderData *newer, InplaceTupleHeader base)
 {
-	static LinkWalk *w = NULL;	/* large, and never in use twice */
+	static LinkWalk walk;		/* large, and never in use twice */
+	LinkWalk   *w = &walk;
 	LinkEffort	effort = link_effort(newer->t_xid, newer->t_tag);
 	int			steps;
 	uint32		seq;
@@ -373,8 +373,6 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 	if (effort == LINK_IF_FAR && UndoHoldersAny() &&
 		UndoSqueeze(rel, block, off, tup, len, base))
 		return;
-	if (w == NULL)
-		w = MemoryContextAlloc(TopMemoryContext, sizeof(LinkWalk));
 	w->rel = rel;
 	w->block = block;
 	w->off = off;

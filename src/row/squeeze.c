@@ -131,7 +131,6 @@
 #include "undo/seen.h"
 #include "undo/space.h"
 #include "undo/undo.h"
-#include "utils/memutils.h"
 #include "wal/log.h"
 
 /* a shorter chain needs neither this nor links */
@@ -582,12 +581,11 @@ bool
 UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 			InplaceTupleHeader tup, Size len, InplaceTupleHeader base)
 {
-	static SqueezeWalk *w = NULL;	/* large, and never in use twice */
+	static SqueezeWalk walk;	/* large, and never in use twice */
+	SqueezeWalk *w = &walk;
 
 	if (UndoKindOf(rel) == UNDO_TEMP || !HdrHasUndo(base))
 		return false;
-	if (w == NULL)
-		w = MemoryContextAlloc(TopMemoryContext, sizeof(SqueezeWalk));
 	w->rel = rel;
 	w->block = block;
 	w->off = off;

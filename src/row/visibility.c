@@ -48,16 +48,9 @@ RowVersionAlloc(void)
 RowVersion *
 inplace_scratch_version(void)
 {
-	static RowVersion *version = NULL;
+	static RowVersion version;
 
-	if (unlikely(version == NULL))
-	{
-		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-
-		version = RowVersionAlloc();
-		MemoryContextSwitchTo(old);
-	}
-	return version;
+	return &version;
 }
 
 /*

@@ -144,16 +144,14 @@ UndoGetXidFate(TransactionId xid)
 static TransactionId
 UndoRecordXid(const char *raw, Size maxlen)
 {
-	static UndoRecord *rec = NULL;
 	const UndoRecordHeader *hdr = (const UndoRecordHeader *) raw;
+	UndoRecord	rec;
 
 	if (hdr->ur_type != UNDO_LOCK)
 		return hdr->ur_xid;
-	if (rec == NULL)
-		rec = MemoryContextAlloc(TopMemoryContext, sizeof(UndoRecord));
-	if (!UndoParse(raw, maxlen, NULL, rec))
+	if (!UndoParse(raw, maxlen, NULL, &rec))
 		return InvalidTransactionId;
-	return rec->old.t_xid;
+	return rec.old.t_xid;
 }
 
 /*
