@@ -88,7 +88,7 @@ typedef struct BuildState
 	bool		former_keys;	/* their keys do, if the row is IP_STALE */
 	bool		is_catalog;
 
-	ChainWalk  *walk;			/* made when first needed */
+	CopyWalk   *copies;			/* made when first needed */
 	MemoryContext page_cxt;		/* older versions of the current page */
 	OlderVersion *older;
 } BuildState;
@@ -166,11 +166,10 @@ static ChainWalk *
 begin_walk(BuildState *bs, BlockNumber blk, OffsetNumber off,
 		   InplaceTupleHeader tup, Size len)
 {
-	if (bs->walk == NULL)
-		bs->walk = MemoryContextAlloc(bs->estate->es_query_cxt,
-									  sizeof(ChainWalk));
-	inplace_walk_begin(bs->walk, bs->table, blk, off, tup, len);
-	return bs->walk;
+	if (bs->copies == NULL)
+		bs->copies = MemoryContextAlloc(bs->estate->es_query_cxt,
+										sizeof(CopyWalk));
+	return inplace_walk_begin(bs->copies, bs->table, blk, off, tup, len);
 }
 
 /*
@@ -192,7 +191,7 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 	walk = begin_walk(bs, blk, off, tup, len);
 	while (inplace_walk_back_needed(walk, bs->oldest_xmin))
 	{
-		if (walk->change != UNDO_UPDATE)
+		if (walk->rec.hdr.ur_type != UNDO_UPDATE)
 			continue;
 		if (!bs->all_versions && !bs->info->ii_BrokenHotChain)
 		{

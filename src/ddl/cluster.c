@@ -81,7 +81,7 @@ typedef struct CopyState
 	TupleTableSlot *new_slot;	/* virtual, without dropped columns */
 	Tuplesortstate *sort;		/* or NULL */
 	MemoryContext row_cxt;		/* reset for each row */
-	ChainWalk  *walk;
+	CopyWalk   *copies;
 	MoveLinks  *links;			/* or NULL */
 	HTAB	   *seen;			/* rows that an index scan may find twice */
 	BlockNumber checked;		/* old block known to need no restoring, whose
@@ -240,17 +240,18 @@ static int
 collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 				 InplaceTupleHeader tup, Size len, CopyVersion **versions)
 {
+	ChainWalk  *walk;
 	CopyVersion *v;
 	int			n = 0;
 	int			max = 16;
 	UndoReplaced replaced = {InvalidTransactionId, InvalidCommandId};
 
-	if (cs->walk == NULL)
-		cs->walk = MemoryContextAlloc(GetMemoryChunkContext(cs),
-									  sizeof(ChainWalk));
+	if (cs->copies == NULL)
+		cs->copies = MemoryContextAlloc(GetMemoryChunkContext(cs),
+										sizeof(CopyWalk));
 
 	v = palloc(max * sizeof(CopyVersion));
-	inplace_walk_begin(cs->walk, cs->old, blk, off, tup, len);
+	walk = inplace_walk_begin(cs->copies, cs->old, blk, off, tup, len);
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -260,15 +261,15 @@ collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 			max *= 2;
 			v = repalloc(v, max * sizeof(CopyVersion));
 		}
-		v[n].tuple = reform(cs, blk, off, cs->walk->tuple, cs->walk->len,
+		v[n].tuple = reform(cs, blk, off, walk->tuple, walk->len,
 							&v[n].len);
-		v[n].cid = fresh_cid(cs->walk->tuple);
+		v[n].cid = fresh_cid(walk->tuple);
 		v[n].replaced = replaced;
 
 		/* locks are no versions: what is below one is the same version */
-		if (!inplace_walk_back_needed(cs->walk, cs->oldest_xmin))
+		if (!inplace_walk_back_needed(walk, cs->oldest_xmin))
 		{
-			InplaceTupleHeaderData *last = cs->walk->tuple;
+			InplaceTupleHeaderData *last = walk->tuple;
 
 			/* the command id may have been below a lock */
 			if (HdrSameVersion(last, v[n].tuple))
@@ -277,7 +278,7 @@ collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 			break;
 		}
 		n++;
-		replaced = cs->walk->rec.replaced;
+		replaced = walk->rec.replaced;
 	}
 	*versions = v;
 	return n;
@@ -344,8 +345,8 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("row (%u,%u) of relation \"%s\" has versions that are newer than its deletion",
-							cs->walk->blk, cs->walk->off,
-							RelationGetRelationName(cs->walk->rel))));
+							cs->copies->walk.blk, cs->copies->walk.off,
+							RelationGetRelationName(cs->copies->walk.rel))));
 		*cs->tups_vacuumed += 1;
 		*cs->num_tuples -= 1;
 		*cs->tups_recently_dead -= 1;
@@ -888,8 +889,8 @@ inplace_copy_for_cluster(Relation OldTable, Relation NewTable,
 
 	if (cs->seen != NULL)
 		hash_destroy(cs->seen);
-	if (cs->walk != NULL)
-		pfree(cs->walk);
+	if (cs->copies != NULL)
+		pfree(cs->copies);
 	FreeBulkInsertState(cs->bistate);
 	drop_empty_tail(NewTable);
 	ExecDropSingleTupleTableSlot(cs->old_slot);

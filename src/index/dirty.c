@@ -86,8 +86,8 @@ inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch, BlockNumber bl
 					  OffsetNumber off, InplaceTupleHeader tup, Size len,
 					  Snapshot snapshot, DirtyVersion **versions)
 {
-	static ChainWalk chain_walk;	/* large, and never in use twice */
-	ChainWalk  *walk = &chain_walk;
+	static CopyWalk copies;		/* large, and never in use twice */
+	ChainWalk  *walk;
 	DirtyVersion **end = versions;
 	ItemPointerData tid;
 
@@ -96,7 +96,7 @@ inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch, BlockNumber bl
 		(inplace_insertion == NULL || !inplace_insertion->unique_check ||
 		 inplace_insertion->table != rel))
 		return KEY_MATCHES;
-	inplace_walk_begin(walk, rel, blk, off, tup, len);
+	walk = inplace_walk_begin(&copies, rel, blk, off, tup, len);
 	ItemPointerSet(&tid, blk, off);
 	for (;;)
 	{

@@ -507,8 +507,9 @@ inplace_entry_needed(EntryQuestion *question, IndexTuple itup,
 					 BlockNumber blk, OffsetNumber off,
 					 InplaceTupleHeader tup, Size len)
 {
-	static ChainWalk walk;		/* large, and never in use twice */
+	static CopyWalk copies;		/* large, and never in use twice */
 	static MemoryContext cxt = NULL;
+	ChainWalk  *walk;
 	MemoryContext old;
 	TransactionId xid = InvalidTransactionId;
 	KeyMatch	result;
@@ -517,8 +518,8 @@ inplace_entry_needed(EntryQuestion *question, IndexTuple itup,
 		cxt = AllocSetContextCreate(TopMemoryContext, "inplace index entry",
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(cxt);
-	inplace_walk_begin(&walk, question->table, blk, off, tup, len);
-	result = any_version_matches(question, itup, &walk, &xid);
+	walk = inplace_walk_begin(&copies, question->table, blk, off, tup, len);
+	result = any_version_matches(question, itup, walk, &xid);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(cxt);
 

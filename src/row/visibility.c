@@ -24,7 +24,6 @@
 #include "inplace.h"
 
 #include "access/subtrans.h"
-#include "page/delta.h"
 #include "page/page.h"
 #include "page/protect.h"
 #include "page/slot.h"
@@ -33,6 +32,7 @@
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"
+#include "row/walk.h"
 #include "storage/predicate.h"
 #include "undo/append.h"
 #include "undo/hold.h"
@@ -284,147 +284,52 @@ inplace_settle_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 }
 
 /*
- * One walk back along a row's versions.
+ * Walk back from the row's newest version; what is found is made in the version's
+ * areas.
  */
-typedef struct VersionWalk
-{
-	Relation	rel;
-	BlockNumber blk;
-	OffsetNumber off;
-	InplaceTupleHeaderData hdr; /* of the version we are at */
-	RowVersion *version;		/* its bytes */
-	int			area;			/* next space[] to write to */
-	TransactionId newer_xid;	/* the xid that replaced this version */
-	CommandId	newer_cid;
-	UndoWalkGuard guard;
-	UndoRecord	rec;
-} VersionWalk;
-
-static void
-walk_start(VersionWalk *w, Relation rel, BlockNumber blk, OffsetNumber off,
+static inline void
+walk_start(ChainWalk *w, Relation rel, BlockNumber blk, OffsetNumber off,
 		   InplaceTupleHeader tup, Size itemlen, RowVersion *version)
 {
-	w->rel = rel;
-	w->blk = blk;
-	w->off = off;
-	w->hdr = *tup;
-	w->version = version;
-	w->area = 0;
-	w->newer_xid = InvalidTransactionId;
-	w->newer_cid = InvalidCommandId;
-	memset(&w->guard, 0, sizeof(w->guard));
-	version->tuple = tup;
-	version->len = inplace_tuple_len(tup, itemlen);
-	version->owned = false;
+	inplace_walk_start(w, rel, blk, off, tup, tup,
+					   inplace_tuple_len(tup, itemlen), version->space);
 }
 
 /*
- * Apply the delta of the record that we are led to.
+ * The snapshot does not see the version that the link belongs to: does it see none of
+ * those that the link passes over?  The argument is in row/link.c.
  */
-static void
-walk_apply(VersionWalk *w, const char *delta, Size delta_len,
-		   const InplaceTupleHeaderData *old)
+static WalkChoice
+choose_unseen(ChainWalk *w, void *arg)
 {
-	RowVersion *v = w->version;
-	char	   *dst = v->space[w->area].data;
-	int			len;
-
-	len = delta_apply(delta, delta_len,
-					  (char *) v->tuple + SizeOfInplaceTupleHeader,
-					  v->len - SizeOfInplaceTupleHeader,
-					  dst + SizeOfInplaceTupleHeader,
-					  BLCKSZ - SizeOfInplaceTupleHeader);
-	if (len < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("undo record %u/%u does not fit row (%u,%u) of relation \"%s\"",
-						UndoPtrBlock(HdrUndoPtr(&w->hdr)),
-						UndoPtrOffset(HdrUndoPtr(&w->hdr)),
-						w->blk, w->off, RelationGetRelationName(w->rel))));
-	memcpy(dst, old, SizeOfInplaceTupleHeader);
-	v->tuple = (InplaceTupleHeader) dst;
-	v->len = len + SizeOfInplaceTupleHeader;
-	v->owned = true;
-	w->area = 1 - w->area;
-}
-
-/*
- * Take the link in w->rec if the snapshot sees none of the versions that it
- * passes over.  The argument is in row/link.c.
- */
-static bool
-walk_link(VersionWalk *w, Snapshot snapshot)
-{
+	Snapshot	snapshot = (Snapshot) arg;
 	UndoLink	link;
 	Size		len;
-	const char *delta = UndoGetLink(&w->rec, &link, &len);
 
-	if (!XidInMVCCSnapshot(link.ul_newer_xid, snapshot))
-		return false;
-
-	/* entries left behind by the versions in between, as UndoParse has it */
-	link.ul_hdr.t_infomask |= w->hdr.t_infomask & IP_STALE;
-	walk_apply(w, delta, len, &link.ul_hdr);
-	w->newer_xid = link.ul_newer_xid;
-	w->newer_cid = link.ul_newer_cid;
-	w->hdr = link.ul_hdr;
-	return true;
+	if (w->rec.hdr.ur_type == UNDO_LOCK)
+		return WALK_PASS;
+	if (w->rec.hdr.ur_type != UNDO_LINK)
+		return WALK_GO;
+	(void) UndoGetLink(&w->rec, &link, &len);
+	return XidInMVCCSnapshot(link.ul_newer_xid, snapshot) ? WALK_GO : WALK_PASS;
 }
 
-/*
- * Go to the version before; false if there is none (or, with missing_ok, if
- * its undo is gone).  With a snapshot, which does not see the version we are
- * at, versions that it does not see either may be passed over.
- */
-static bool
-walk_back(VersionWalk *w, bool missing_ok, Snapshot snapshot)
-{
-	bool		aborted = (w->hdr.t_infomask & IP_ABORTED) != 0;
-
-	for (;;)
-	{
-		if (!HdrHasUndo(&w->hdr) && !(w->hdr.t_infomask & IP_LOCK_INDIRECT))
-			return false;
-		if (!UndoFetchRecord(w->rel, HdrUndoPtr(&w->hdr), w->blk, w->off,
-							 &w->hdr, missing_ok, &w->rec))
-			return false;
-		UndoWalkCheck(&w->guard, w->rel, HdrUndoPtr(&w->hdr), w->blk, w->off);
-		if (w->rec.hdr.ur_type == UNDO_LINK)
-		{
-			if (snapshot && walk_link(w, snapshot))
-				return true;
-		}
-		else if (w->rec.hdr.ur_type != UNDO_LOCK)
-			break;
-		/* below the lock or the link is the same version */
-		w->hdr = w->rec.old;
-		if (!HdrHasUndo(&w->hdr))
-			return false;
-	}
-
-	if (w->rec.hdr.ur_type == UNDO_UPDATE)
-		walk_apply(w, w->rec.payload, w->rec.payload_len, &w->rec.old);
-
-	if (!aborted)
-	{
-		w->newer_xid = w->rec.replaced.xid;
-		w->newer_cid = w->rec.replaced.cid;
-	}
-	w->hdr = w->rec.old;
-	return true;
-}
-
+/* the walk has come to the version that is asked for */
 static void
-walk_info(VersionWalk *w, CommandId cid)
+walk_info(ChainWalk *w, RowVersion *version, CommandId cid)
 {
-	RowVersionInfo *vi = &w->version->info;
+	RowVersionInfo *vi = &version->info;
+
+	version->tuple = w->tuple;
+	version->len = w->len;
+	version->owned = w->cur >= 0;
 
 	vi->xmin = w->hdr.t_xid;
 	vi->tag = w->hdr.t_tag;
 	vi->cmin = (cid == InvalidCommandId) ? HdrInsertCid(&w->hdr) : cid;
-	vi->xmax = w->newer_xid;
+	vi->xmax = w->replaced.xid;
 	/* as on heap, where one field holds either */
-	vi->cmax = TransactionIdIsValid(vi->xmax) ? w->newer_cid : vi->cmin;
+	vi->cmax = TransactionIdIsValid(vi->xmax) ? w->replaced.cid : vi->cmin;
 	if (!TransactionIdIsValid(vi->xmax) && HdrIsLocked(&w->hdr))
 	{
 		if (HdrHasDirectLocker(&w->hdr))
@@ -440,7 +345,7 @@ walk_info(VersionWalk *w, CommandId cid)
 }
 
 static inline XidStatus
-header_status(VersionWalk *w)
+header_status(ChainWalk *w)
 {
 	return inplace_copied_xid_status(w->rel, &w->hdr, w->blk, w->off);
 }
@@ -449,7 +354,7 @@ header_status(VersionWalk *w)
  * Own change: is it of an earlier command than the snapshot's?
  */
 static bool
-own_visible(VersionWalk *w, Snapshot snapshot, CommandId *cid)
+own_visible(ChainWalk *w, Snapshot snapshot, CommandId *cid)
 {
 	if (unlikely(HdrIsSpeculative(&w->hdr)))
 		*cid = HdrSpecCid(&w->hdr);
@@ -463,7 +368,7 @@ own_visible(VersionWalk *w, Snapshot snapshot, CommandId *cid)
  * Status of the version we are at with regard to an MVCC snapshot.
  */
 static bool
-mvcc_visible(VersionWalk *w, Snapshot snapshot, Buffer hint_buffer,
+mvcc_visible(ChainWalk *w, Snapshot snapshot, Buffer hint_buffer,
 			 InplaceTupleHeader hint_tup, CommandId *cid)
 {
 	TransactionId xid = w->hdr.t_xid;
@@ -534,7 +439,7 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
 	bool		serializable = CheckForSerializableConflictOutNeeded(rel, snapshot);
 	bool		first = true;
-	VersionWalk w;
+	ChainWalk	w;
 
 	walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
 	for (;;)
@@ -548,7 +453,7 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 		{
 			if (w.hdr.t_infomask & IP_DELETED)
 				return false;
-			walk_info(&w, cid);
+			walk_info(&w, version, cid);
 			return true;
 		}
 		if (first)
@@ -556,19 +461,19 @@ fetch_mvcc(Relation rel, Buffer buffer, bool buffer_locked, Page page,
 		xid = w.hdr.t_xid;
 		if (serializable && !(w.hdr.t_infomask & IP_ABORTED))
 			conflict_out(rel, xid, snapshot);
-		if (!walk_back(&w, false, snapshot))
+		if (!inplace_walk_on(&w, false, choose_unseen, snapshot))
 			return false;
 
 		/* it has another replacer where versions have been passed over */
-		if (serializable && w.newer_xid != xid &&
-			TransactionIdIsValid(w.newer_xid))
-			conflict_out(rel, w.newer_xid, snapshot);
+		if (serializable && w.replaced.xid != xid &&
+			TransactionIdIsValid(w.replaced.xid))
+			conflict_out(rel, w.replaced.xid, snapshot);
 		first = false;
 	}
 }
 
 static bool
-fetch_self(VersionWalk *w, Buffer buffer)
+fetch_self(ChainWalk *w, RowVersion *version)
 {
 	for (;;)
 	{
@@ -578,7 +483,7 @@ fetch_self(VersionWalk *w, Buffer buffer)
 			case XID_COMMITTED:
 				if (w->hdr.t_infomask & IP_DELETED)
 					return false;
-				walk_info(w, InvalidCommandId);
+				walk_info(w, version, InvalidCommandId);
 				return true;
 			case XID_IN_PROGRESS:
 				break;
@@ -586,7 +491,7 @@ fetch_self(VersionWalk *w, Buffer buffer)
 				w->hdr.t_infomask |= IP_ABORTED;
 				break;
 		}
-		if (!walk_back(w, false, NULL))
+		if (!inplace_walk_on(w, false, NULL, NULL))
 			return false;
 	}
 }
@@ -615,7 +520,7 @@ speculation_goes_on(TransactionId xid, uint32 token)
  * of the two it will be.
  */
 static bool
-fetch_dirty(VersionWalk *w, Snapshot snapshot)
+fetch_dirty(ChainWalk *w, Snapshot snapshot, RowVersion *version)
 {
 	bool		found_busy = false;
 
@@ -630,9 +535,9 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 		{
 			case XID_CURRENT:
 			case XID_COMMITTED:
-				if (w->hdr.t_infomask & IP_DELETED)
-					return found_busy;
-				walk_info(w, InvalidCommandId);
+				if ((w->hdr.t_infomask & IP_DELETED) && !found_busy)
+					return false;
+				walk_info(w, version, InvalidCommandId);
 				return true;
 			case XID_IN_PROGRESS:
 				if (w->hdr.t_infomask & IP_DELETED)
@@ -643,7 +548,7 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 					snapshot->xmax =
 						inplace_first_in_the_way(w->rel, &tid, &w->hdr,
 												 LockTupleExclusive);
-					walk_info(w, InvalidCommandId);
+					walk_info(w, version, InvalidCommandId);
 					return true;
 				}
 				if (!HdrHasUndo(&w->hdr) ||
@@ -656,7 +561,7 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 					if (HdrIsSpeculative(&w->hdr) &&
 						speculation_goes_on(xid, HdrSpecToken(&w->hdr)))
 						snapshot->speculativeToken = HdrSpecToken(&w->hdr);
-					walk_info(w, InvalidCommandId);
+					walk_info(w, version, InvalidCommandId);
 					return true;
 				}
 				snapshot->xmax = xid;
@@ -666,14 +571,14 @@ fetch_dirty(VersionWalk *w, Snapshot snapshot)
 				w->hdr.t_infomask |= IP_ABORTED;
 				break;
 		}
-		if (!walk_back(w, false, NULL))
+		if (!inplace_walk_on(w, false, NULL, NULL))
 		{
 			/* an insert of the same transaction under a lock record */
 			if (found_busy)
 			{
 				snapshot->xmin = snapshot->xmax;
 				snapshot->xmax = InvalidTransactionId;
-				walk_info(w, InvalidCommandId);
+				walk_info(w, version, InvalidCommandId);
 			}
 			return found_busy;
 		}
@@ -687,7 +592,7 @@ inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 {
 	ItemId		lp = PageGetItemId(page, off);
 	InplaceTupleHeader tup;
-	VersionWalk w;
+	ChainWalk	w;
 
 	if (!ItemIdIsNormal(lp))
 		return false;
@@ -720,16 +625,16 @@ inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 
 		case SNAPSHOT_SELF:
 			walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
-			return fetch_self(&w, buffer);
+			return fetch_self(&w, version);
 
 		case SNAPSHOT_ANY:
 			walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
-			walk_info(&w, InvalidCommandId);
+			walk_info(&w, version, InvalidCommandId);
 			return true;
 
 		case SNAPSHOT_DIRTY:
 			walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
-			return fetch_dirty(&w, snapshot);
+			return fetch_dirty(&w, snapshot, version);
 
 		case SNAPSHOT_NON_VACUUMABLE:
 			{
@@ -741,7 +646,7 @@ inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 										  buffer_locked ? buffer : InvalidBuffer,
 										  InvalidTransactionId,
 										  snapshot->vistest, &all_visible);
-				walk_info(&w, InvalidCommandId);
+				walk_info(&w, version, InvalidCommandId);
 				return state != ROW_DEAD && state != ROW_ABORTED_INSERT;
 			}
 
@@ -765,7 +670,7 @@ inplace_newest_visible(Relation rel, Buffer buffer, OffsetNumber off,
 	ItemId		lp = PageGetItemId(page, off);
 	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
 	CommandId	cid;
-	VersionWalk w;
+	ChainWalk	w;
 
 	if (snapshot->snapshot_type != SNAPSHOT_MVCC)
 		elog(ERROR, "a row version can be checked against MVCC snapshots only");
@@ -784,7 +689,7 @@ fetch_tagged(Relation rel, Page page, BlockNumber blk, OffsetNumber off,
 			 VersionTag tag, TransactionId xmin, RowVersion *version)
 {
 	ItemId		lp = PageGetItemId(page, off);
-	VersionWalk w;
+	ChainWalk	w;
 
 	if (!ItemIdIsNormal(lp))
 		return false;
@@ -806,7 +711,7 @@ fetch_tagged(Relation rel, Page page, BlockNumber blk, OffsetNumber off,
 				SameVersion(w.hdr.t_tag, w.hdr.t_xid, tag, xmin) :
 				SameTagInXact(w.hdr.t_tag, tag))
 			{
-				walk_info(&w, InvalidCommandId);
+				walk_info(&w, version, InvalidCommandId);
 				return true;
 			}
 			if (!TransactionIdIsValid(xmin) && status != XID_CURRENT &&
@@ -817,7 +722,7 @@ fetch_tagged(Relation rel, Page page, BlockNumber blk, OffsetNumber off,
 			w.hdr.t_infomask |= IP_ABORTED;
 
 		/* undo of what others committed may be gone: missing_ok */
-		if (!walk_back(&w, status == XID_COMMITTED, NULL))
+		if (!inplace_walk_on(&w, status == XID_COMMITTED, NULL, NULL))
 			return false;
 	}
 }

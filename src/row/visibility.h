@@ -15,6 +15,7 @@
 #include "page/slot.h"
 #include "page/tuple.h"
 #include "row/target.h"
+#include "row/walk.h"
 
 /*
  * A row's version as somebody sees it, in memory of the caller.  Under the
@@ -27,13 +28,7 @@ typedef struct RowVersion
 	Size		len;			/* without padding */
 	bool		owned;
 	RowVersionInfo info;
-	/* union forces MAXALIGN; two areas, for undo steps go back and forth */
-	union
-	{
-		char		data[BLCKSZ];
-		double		align_it;
-		int64		align_it2;
-	}			space[2];
+	RowImage	space[2];		/* for undo steps go back and forth */
 } RowVersion;
 
 extern RowVersion *RowVersionAlloc(void);	/* palloc'd, big: reuse it */

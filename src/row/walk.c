@@ -3,6 +3,10 @@
  * walk.c
  *	  Walking back along the versions of a row.
  *
+ * Records of locks and links stand beside the chain: what is below one is the same
+ * version.  A lock is passed over.  Whether a link may be taken is for the caller to say,
+ * who knows what is looked for (link.c).
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -13,20 +17,143 @@
 #include "undo/record.h"
 #include "undo/undo.h"
 
+bool
+inplace_walk_read(ChainWalk *walk, bool missing_ok)
+{
+	UndoPtr		ptr = HdrUndoPtr(&walk->hdr);
 
-void
-inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,
+	if (!UndoFetchRecord(walk->rel, ptr, walk->blk, walk->off, &walk->hdr,
+						 missing_ok, &walk->rec))
+		return false;
+	UndoWalkCheck(&walk->guard, walk->rel, ptr, walk->blk, walk->off);
+	return true;
+}
+
+static WalkChoice
+default_choice(const ChainWalk *walk)
+{
+	return walk->rec.hdr.ur_type == UNDO_LOCK ||
+		walk->rec.hdr.ur_type == UNDO_LINK ? WALK_PASS : WALK_GO;
+}
+
+/*
+ * Make the bytes of the version with this header.
+ */
+static bool
+apply(ChainWalk *walk, const char *delta, Size delta_len,
+	  const InplaceTupleHeaderData *hdr)
+{
+	int			next = walk->cur == 0 ? 1 : 0;
+	char	   *dst = walk->space[next].data;
+	int			len;
+
+	len = delta_apply(delta, delta_len,
+					  (char *) walk->tuple + SizeOfInplaceTupleHeader,
+					  walk->len - SizeOfInplaceTupleHeader,
+					  dst + SizeOfInplaceTupleHeader,
+					  InplaceMaxTupleSize - SizeOfInplaceTupleHeader);
+	if (len < 0)
+	{
+		if (walk->may_dangle)
+			return false;
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("undo record %u/%u does not fit row (%u,%u) of relation \"%s\"",
+						UndoPtrBlock(HdrUndoPtr(&walk->hdr)),
+						UndoPtrOffset(HdrUndoPtr(&walk->hdr)),
+						walk->blk, walk->off,
+						RelationGetRelationName(walk->rel))));
+	}
+	memcpy(dst, hdr, SizeOfInplaceTupleHeader);
+	walk->cur = next;
+	walk->tuple = (InplaceTupleHeader) dst;
+	walk->len = SizeOfInplaceTupleHeader + len;
+	return true;
+}
+
+static bool
+take_link(ChainWalk *walk)
+{
+	UndoLink	link;
+	Size		len;
+	const char *delta = UndoGetLink(&walk->rec, &link, &len);
+
+	/* entries left behind by the versions in between, as UndoParse has it */
+	link.ul_hdr.t_infomask |= walk->hdr.t_infomask & IP_STALE;
+	if (!apply(walk, delta, len, &link.ul_hdr))
+		return false;
+	walk->hdr = link.ul_hdr;
+	walk->replaced.xid = link.ul_newer_xid;
+	walk->replaced.cid = link.ul_newer_cid;
+	return true;
+}
+
+static bool
+take_change(ChainWalk *walk, bool aborted)
+{
+	const UndoRecord *rec = &walk->rec;
+
+	if (rec->hdr.ur_type == UNDO_UPDATE &&
+		!apply(walk, rec->payload, rec->payload_len, &rec->old))
+		return false;
+	walk->hdr = rec->old;
+	/* what was rolled back has replaced nothing */
+	if (!aborted)
+		walk->replaced = rec->replaced;
+	return true;
+}
+
+bool
+inplace_walk_on(ChainWalk *walk, bool missing_ok, WalkCallback choose,
+				void *arg)
+{
+	bool		aborted = (walk->hdr.t_infomask & IP_ABORTED) != 0;
+
+	/* (a damaged row may come here with any combination of flags) */
+	if (!HdrHasUndo(&walk->hdr) && !(walk->hdr.t_infomask & IP_LOCK_INDIRECT))
+		return false;
+	do
+	{
+		if (!inplace_walk_read(walk, missing_ok))
+			return false;
+		switch (choose ? choose(walk, arg) : default_choice(walk))
+		{
+			case WALK_GO:
+				return walk->rec.hdr.ur_type == UNDO_LINK ?
+					take_link(walk) : take_change(walk, aborted);
+			case WALK_PASS:
+				walk->hdr = walk->rec.old;
+				break;
+			case WALK_STOP:
+				return false;
+		}
+	} while (HdrHasUndo(&walk->hdr));
+	return false;
+}
+
+ChainWalk *
+inplace_walk_begin(CopyWalk *copies, Relation rel, BlockNumber blk,
 				   OffsetNumber off, InplaceTupleHeader tup, Size len)
 {
-	walk->rel = rel;
-	walk->blk = blk;
-	walk->off = off;
-	memset(&walk->guard, 0, sizeof(walk->guard));
+	ChainWalk  *walk = &copies->walk;
+	InplaceTupleHeader copy = &copies->space[0].hdr;
+
+	memcpy(copy, tup, len);
+	copy->t_infomask &= ~IP_PADDED;
+	inplace_walk_start(walk, rel, blk, off, copy, copy, len, copies->space);
 	walk->cur = 0;
-	walk->tuple = (InplaceTupleHeader) walk->space[0].data;
-	walk->len = len;
-	memcpy(walk->tuple, tup, len);
-	walk->tuple->t_infomask &= ~IP_PADDED;
+	return walk;
+}
+
+static WalkChoice
+choose_needed(ChainWalk *walk, void *arg)
+{
+	TransactionId needed_from = *(TransactionId *) arg;
+
+	if (walk->rec.hdr.ur_type == UNDO_UPDATE &&
+		TransactionIdPrecedes(walk->rec.replaced.xid, needed_from))
+		return WALK_STOP;
+	return default_choice(walk);
 }
 
 /*
@@ -36,59 +163,17 @@ inplace_walk_begin(ChainWalk *walk, Relation rel, BlockNumber blk,
 static bool
 walk_back(ChainWalk *walk, TransactionId horizon, TransactionId needed_from)
 {
-	InplaceTupleHeader tup = walk->tuple;
-	UndoRecord *rec = &walk->rec;
+	bool		found;
 
-	for (;;)
-	{
-		InplaceTupleHeader old;
-		UndoPtr		ptr;
-		int			len;
+	if (!HdrHasUndo(&walk->hdr) || (walk->hdr.t_infomask & IP_FROZEN) ||
+		TransactionIdPrecedes(walk->hdr.t_xid, horizon))
+		return false;
+	found = inplace_walk_on(walk, true, choose_needed, &needed_from);
 
-		/* a lock may stand between two versions; it has the newer's xid */
-		if (!HdrHasUndo(tup) || (tup->t_infomask & IP_FROZEN) ||
-			TransactionIdPrecedes(tup->t_xid, horizon))
-			return false;
-
-		ptr = HdrUndoPtr(tup);
-		if (!UndoPtrIsValid(ptr) ||
-			!UndoFetch(walk->rel, ptr, walk->blk, walk->off, tup, true, rec))
-			return false;
-		UndoWalkCheck(&walk->guard, walk->rel, ptr, walk->blk, walk->off);
-		if (rec->hdr.ur_type == UNDO_UPDATE &&
-			TransactionIdPrecedes(rec->replaced.xid, needed_from))
-			return false;
-
-		walk->change = (UndoRecordType) rec->hdr.ur_type;
-		if (walk->change != UNDO_UPDATE)
-		{
-			/* the row itself was left as it is */
-			*tup = rec->old;
-			tup->t_infomask &= ~IP_PADDED;
-			if (walk->change == UNDO_LOCK)
-				continue;
-			return true;
-		}
-
-		old = (InplaceTupleHeader) walk->space[1 - walk->cur].data;
-		*old = rec->old;
-		old->t_infomask &= ~IP_PADDED;
-		len = delta_apply(rec->payload, rec->payload_len,
-						  (char *) tup + SizeOfInplaceTupleHeader,
-						  walk->len - SizeOfInplaceTupleHeader,
-						  (char *) old + SizeOfInplaceTupleHeader,
-						  BLCKSZ - SizeOfInplaceTupleHeader);
-		if (len < 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("undo record does not fit row (%u,%u) of relation \"%s\"",
-							walk->blk, walk->off,
-							RelationGetRelationName(walk->rel))));
-		walk->cur = 1 - walk->cur;
-		walk->tuple = old;
-		walk->len = SizeOfInplaceTupleHeader + len;
-		return true;
-	}
+	/* a lock may have been passed over, or the row itself be as it was */
+	walk->hdr.t_infomask &= ~IP_PADDED;
+	*walk->tuple = walk->hdr;
+	return found;
 }
 
 bool

@@ -14,33 +14,95 @@
 #include "undo/record.h"
 #include "undo/undo.h"
 
+/* a row, aligned as on a page */
+typedef union RowImage
+{
+	char		data[BLCKSZ];
+	InplaceTupleHeaderData hdr;
+	double		align_double;
+	int64		align_int64;
+} RowImage;
+
 /*
- * The versions of a row from a given one backward, as long as they may be
- * needed: a version that everybody sees is the last.  Locks are no versions.
- * "tuple" is the version reached, len its length; it belongs to the walk.
+ * Where a walk is.  "hdr" is the header of the version reached, "tuple" its bytes,
+ * whose own header is not always its: the row itself may be the same in two versions.
+ * They are those that the walk began with, or in one of the two areas "space".
  */
 typedef struct ChainWalk
 {
 	Relation	rel;
 	BlockNumber blk;
 	OffsetNumber off;
+	InplaceTupleHeaderData hdr;
 	InplaceTupleHeader tuple;
-	Size		len;
-	UndoRecordType change;		/* what the last step undid */
+	Size		len;			/* without padding */
+	UndoReplaced replaced;		/* what replaced the version; invalid: nothing */
+	bool		may_dangle;		/* a delta that does not fit is the walk's end */
+	int			cur;			/* the area in use, or -1 */
+	RowImage   *space;
 	UndoWalkGuard guard;
-	int			cur;			/* the area in use */
-	union
-	{
-		char		data[BLCKSZ];
-		double		align_it;
-		int64		align_it2;
-	}			space[2];
-	UndoRecord	rec;
+	UndoRecord	rec;			/* read last */
 } ChainWalk;
 
-extern void inplace_walk_begin(ChainWalk *walk, Relation rel,
-							   BlockNumber blk, OffsetNumber off,
-							   InplaceTupleHeader tup, Size len);
+static inline void
+inplace_walk_start(ChainWalk *walk, Relation rel, BlockNumber blk,
+				   OffsetNumber off, const InplaceTupleHeaderData *hdr,
+				   InplaceTupleHeader tuple, Size len, RowImage *space)
+{
+	walk->rel = rel;
+	walk->blk = blk;
+	walk->off = off;
+	walk->hdr = *hdr;
+	walk->tuple = tuple;
+	walk->len = len;
+	walk->replaced.xid = InvalidTransactionId;
+	walk->replaced.cid = InvalidCommandId;
+	walk->may_dangle = false;
+	walk->cur = -1;
+	walk->space = space;
+	memset(&walk->guard, 0, sizeof(walk->guard));
+}
+
+/*
+ * Read the record that the version's header leads to; false if, with missing_ok, it
+ * is not there.
+ */
+extern bool inplace_walk_read(ChainWalk *walk, bool missing_ok);
+
+/*
+ * What becomes of the record that has been read.  A walk without a callback goes by
+ * the records of changes and passes over the others.
+ */
+typedef enum WalkChoice
+{
+	WALK_GO,					/* go to the version that it leads to */
+	WALK_PASS,					/* go on from what is below the lock or link */
+	WALK_STOP					/* go nowhere */
+} WalkChoice;
+
+typedef WalkChoice (*WalkCallback) (ChainWalk *walk, void *arg);
+
+/*
+ * Go to the version before, or to that which a chosen link leads to.  False if there is
+ * none, if its undo is missing (with missing_ok), or if the callback has it stop.
+ */
+extern bool inplace_walk_on(ChainWalk *walk, bool missing_ok,
+							WalkCallback choose, void *arg);
+
+/*
+ * A walk with areas of its own.  It begins with a copy of the row, and "tuple" always
+ * has the header of the version reached.  It goes on as long as versions may be
+ * needed: one that everybody sees is the last.
+ */
+typedef struct CopyWalk
+{
+	ChainWalk	walk;
+	RowImage	space[2];
+} CopyWalk;
+
+extern ChainWalk *inplace_walk_begin(CopyWalk *copies, Relation rel,
+									 BlockNumber blk, OffsetNumber off,
+									 InplaceTupleHeader tup, Size len);
 
 /*
  * Go to the version before; false if there is none, if nobody can need it (the
