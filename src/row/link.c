@@ -87,6 +87,7 @@
 #include "page/tuple.h"
 #include "row/link.h"
 #include "row/squeeze.h"
+#include "row/walk.h"
 #include "undo/append.h"
 #include "undo/holders.h"
 #include "undo/record.h"
@@ -105,42 +106,6 @@ StaticAssertDecl(INPLACE_MAX_TAG % UNDO_LINK_SPACING == 0,
 				 "links would not be evenly spaced");
 StaticAssertDecl(sizeof(UndoLink) == 28, "UndoLink must have no padding");
 
-typedef union RowImage
-{
-	char		data[BLCKSZ];
-	InplaceTupleHeaderData hdr;
-	double		align_double;
-	int64		align_int64;
-} RowImage;
-
-/*
- * Where we are on the way back from the version that gets the links.
- */
-typedef struct LinkWalk
-{
-	Relation	rel;
-	BlockNumber block;
-	OffsetNumber off;
-	UndoWalkGuard guard;
-	InplaceTupleHeaderData hdr;
-	InplaceTupleHeader image;	/* its header does not count */
-	Size		len;
-	TransactionId newer_xid;	/* the xid that replaced this version */
-	CommandId	newer_cid;
-	uint32		seq;			/* number among those with links, or 0 */
-	bool		keys;			/* a version passed over has changed a key */
-	int			cur;			/* space[] in use, or -1 */
-	RowImage	space[2];
-	UndoRecord	rec;
-	/* what is being put together */
-	RowDiff		diff;
-	char		payload[SizeOfUndoLink + BLCKSZ * 2];
-	char		undo[UNDO_MAX_RECORD];
-	Size		undo_len;
-	Size		starts[UNDO_LINK_MAX_LEVEL + 1];
-	int			nlinks;
-} LinkWalk;
-
 /*
  * How hard to look for a reason to put links.  By chance, for any regular
  * choice of transactions may always meet the same ones.
@@ -153,6 +118,30 @@ typedef enum LinkEffort
 	LINK_IF_FAR					/* if there are none nearby */
 } LinkEffort;
 
+/*
+ * The way back from the version that gets the links.
+ */
+typedef struct LinkWalk
+{
+	ChainWalk	walk;
+	LinkEffort	effort;
+	TransactionId first_xid;	/* that of the version it began at */
+	int			steps;
+	bool		no_links;		/* there is a reason to put none */
+	uint32		seq;			/* number among those with links, or 0 */
+	uint32		target;			/* number to go to along links */
+	uint8		level;			/* of the link taken last */
+	bool		keys;			/* a version passed over has changed a key */
+	RowImage	space[2];
+	/* what is being put together */
+	RowDiff		diff;
+	char		payload[SizeOfUndoLink + BLCKSZ * 2];
+	char		undo[UNDO_MAX_RECORD];
+	Size		undo_len;
+	Size		starts[UNDO_LINK_MAX_LEVEL + 1];
+	int			nlinks;
+} LinkWalk;
+
 static LinkEffort
 link_effort(TransactionId xid, VersionTag tag)
 {
@@ -164,47 +153,51 @@ link_effort(TransactionId xid, VersionTag tag)
 }
 
 /*
- * The record that the version we are at leads to; false if it has none that
- * anybody can need.
+ * Does the version lead to a record that anybody can need?
+ */
+static inline bool
+leads_on(const ChainWalk *walk)
+{
+	return HdrHasUndo(&walk->hdr) && !(walk->hdr.t_infomask & IP_FROZEN);
+}
+
+/*
+ * Go back; what is left behind may have changed a key.
  */
 static bool
-fetch(LinkWalk *w, const InplaceTupleHeaderData *hdr)
+go_back(LinkWalk *w, WalkCallback choose)
 {
-	if (!HdrHasUndo(hdr) || (hdr->t_infomask & IP_FROZEN))
+	bool		keys = (w->walk.hdr.t_infomask & IP_KEYS_UPDATED) != 0;
+
+	if (!inplace_walk_on(&w->walk, true, choose, w))
 		return false;
-	if (!UndoFetchRecord(w->rel, HdrUndoPtr(hdr), w->block, w->off, hdr, true,
-						 &w->rec))
-		return false;
-	UndoWalkCheck(&w->guard, w->rel, HdrUndoPtr(hdr), w->block, w->off);
+	w->keys |= keys;
 	return true;
 }
 
 /*
- * Go to the version with this header, made by the delta from the one we are at.
+ * Step by step, to the first link.
  */
-static bool
-go_to(LinkWalk *w, const InplaceTupleHeaderData *hdr, const char *delta,
-	  Size delta_len, TransactionId newer_xid, CommandId newer_cid)
+static WalkChoice
+choose_step(ChainWalk *walk, void *arg)
 {
-	int			next = w->cur == 0 ? 1 : 0;
-	int			len;
+	LinkWalk   *w = arg;
 
-	len = delta_apply(delta, delta_len,
-					  (char *) w->image + SizeOfInplaceTupleHeader,
-					  w->len - SizeOfInplaceTupleHeader,
-					  w->space[next].data + SizeOfInplaceTupleHeader,
-					  InplaceMaxTupleSize - SizeOfInplaceTupleHeader);
-	if (len < 0)
-		return false;			/* invariant 4 */
-	w->keys |= (w->hdr.t_infomask & IP_KEYS_UPDATED) != 0;
-	w->hdr = *hdr;
-	w->cur = next;
-	w->image = &w->space[next].hdr;
-	*w->image = *hdr;
-	w->len = SizeOfInplaceTupleHeader + len;
-	w->newer_xid = newer_xid;
-	w->newer_cid = newer_cid;
-	return true;
+	if (walk->rec.hdr.ur_type == UNDO_LINK)
+	{
+		UndoLink	link;
+		Size		len;
+
+		(void) UndoGetLink(&walk->rec, &link, &len);
+		w->seq = link.ul_seq;
+		return WALK_STOP;
+	}
+	if (walk->rec.hdr.ur_type == UNDO_UPDATE &&
+		!(w->effort == LINK_IF_SEVERAL && w->steps == 0 &&
+		  walk->rec.old.t_xid != w->first_xid))
+		return WALK_GO;
+	w->no_links = true;
+	return WALK_STOP;
 }
 
 /*
@@ -214,34 +207,39 @@ go_to(LinkWalk *w, const InplaceTupleHeaderData *hdr, const char *delta,
 static int
 walk_to_links(LinkWalk *w, LinkEffort effort)
 {
-	GlobalVisState *vistest = GlobalVisTestFor(w->rel);
-	TransactionId xid = w->hdr.t_xid;
-	int			steps = 0;
+	ChainWalk  *walk = &w->walk;
+	GlobalVisState *vistest = GlobalVisTestFor(walk->rel);
 
+	w->effort = effort;
+	w->first_xid = walk->hdr.t_xid;
+	w->steps = 0;
+	w->no_links = false;
 	w->seq = 0;
-	while (TransactionIdIsNormal(w->hdr.t_xid) &&	/* not damaged */
-		   !GlobalVisTestIsRemovableXid(vistest, w->hdr.t_xid) &&
-		   fetch(w, &w->hdr))
-	{
-		if (w->rec.hdr.ur_type == UNDO_LINK)
-		{
-			UndoLink	link;
-			Size		len;
+	while (TransactionIdIsNormal(walk->hdr.t_xid) &&	/* not damaged */
+		   !GlobalVisTestIsRemovableXid(vistest, walk->hdr.t_xid) &&
+		   leads_on(walk) && go_back(w, choose_step))
+		w->steps++;
+	return w->no_links ? -1 : w->steps;
+}
 
-			(void) UndoGetLink(&w->rec, &link, &len);
-			w->seq = link.ul_seq;
-			break;
-		}
-		if (w->rec.hdr.ur_type != UNDO_UPDATE)
-			return -1;
-		if (effort == LINK_IF_SEVERAL && steps == 0 && w->rec.old.t_xid != xid)
-			return -1;
-		if (!go_to(w, &w->rec.old, w->rec.payload, w->rec.payload_len,
-				   w->rec.replaced.xid, w->rec.replaced.cid))
-			break;
-		steps++;
-	}
-	return steps;
+/*
+ * Of the links of version w->seq the farthest that does not lead beyond w->target.
+ */
+static WalkChoice
+choose_link(ChainWalk *walk, void *arg)
+{
+	LinkWalk   *w = arg;
+	UndoLink	link;
+	Size		len;
+
+	if (walk->rec.hdr.ur_type != UNDO_LINK)
+		return WALK_STOP;
+	(void) UndoGetLink(&walk->rec, &link, &len);
+	if (link.ul_seq != w->seq || UndoLinkLevel(&link) > UNDO_LINK_MAX_LEVEL)
+		return WALK_STOP;
+	w->level = link.ul_level;
+	return UndoLinkSpan(UndoLinkLevel(&link)) <= w->seq - w->target ?
+		WALK_GO : WALK_PASS;
 }
 
 /*
@@ -251,33 +249,17 @@ walk_to_links(LinkWalk *w, LinkEffort effort)
 static bool
 follow_links(LinkWalk *w, uint32 seq)
 {
+	ChainWalk  *walk = &w->walk;
+
 	/* the record that the walk so far ended at is read again */
-	memset(&w->guard, 0, sizeof(w->guard));
+	memset(&walk->guard, 0, sizeof(walk->guard));
+	w->target = seq;
 	while (w->seq > seq)
 	{
-		InplaceTupleHeaderData hdr = w->hdr;
-		UndoLink	link;
-		const char *delta;
-		Size		len;
-
-		/* the farthest of its links that does not lead too far */
-		for (;;)
-		{
-			if (!fetch(w, &hdr) || w->rec.hdr.ur_type != UNDO_LINK)
-				return false;
-			delta = UndoGetLink(&w->rec, &link, &len);
-			if (link.ul_seq != w->seq ||
-				UndoLinkLevel(&link) > UNDO_LINK_MAX_LEVEL)
-				return false;
-			if (UndoLinkSpan(UndoLinkLevel(&link)) <= w->seq - seq)
-				break;
-			hdr = w->rec.old;
-		}
-		if (!go_to(w, &link.ul_hdr, delta, len, link.ul_newer_xid,
-				   link.ul_newer_cid))
+		if (!leads_on(walk) || !go_back(w, choose_link))
 			return false;
-		w->keys |= (link.ul_level & UNDO_LINK_KEYS) != 0;
-		w->seq -= UndoLinkSpan(UndoLinkLevel(&link));
+		w->keys |= (w->level & UNDO_LINK_KEYS) != 0;
+		w->seq -= UndoLinkSpan(w->level & ~UNDO_LINK_KEYS);
 	}
 	return true;
 }
@@ -290,11 +272,12 @@ static bool
 add_link(LinkWalk *w, const InplaceTupleHeaderData *base,
 		 InplaceTupleHeader tup, Size len, uint32 seq, int level)
 {
+	const ChainWalk *walk = &w->walk;
 	UndoLink	link;
 	Size		payload_len;
 
-	if (!inplace_diff_rows(RelationGetDescr(w->rel), w->image, w->len, tup, len,
-						   &w->diff))
+	if (!inplace_diff_rows(RelationGetDescr(walk->rel), walk->tuple, walk->len,
+						   tup, len, &w->diff))
 		return false;
 	payload_len = SizeOfUndoLink + delta_size(&w->diff.edits, true);
 	if (w->undo_len + SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
@@ -303,22 +286,22 @@ add_link(LinkWalk *w, const InplaceTupleHeaderData *base,
 
 	link.ul_seq = seq;
 	link.ul_level = level | (w->keys ? UNDO_LINK_KEYS : 0);
-	link.ul_newer_xid = w->newer_xid;
-	link.ul_newer_cid = w->newer_cid;
-	link.ul_hdr = w->hdr;
+	link.ul_newer_xid = walk->replaced.xid;
+	link.ul_newer_cid = walk->replaced.cid;
+	link.ul_hdr = walk->hdr;
 	link.ul_hdr.t_infomask &= ~(IP_PADDED | IP_ABORTED);
 	memcpy(w->payload, &link, SizeOfUndoLink);
 	(void) delta_encode(&w->diff.edits, true,
-						(char *) w->image + SizeOfInplaceTupleHeader,
+						(char *) walk->tuple + SizeOfInplaceTupleHeader,
 						(char *) tup + SizeOfInplaceTupleHeader,
 						w->payload + SizeOfUndoLink);
 
 	w->starts[w->nlinks++] = w->undo_len;
 	w->undo_len += UndoBuild(w->undo + w->undo_len, UNDO_LINK,
 							 GetCurrentTransactionId(), 0,
-							 LocatorSpc(RelLocator(w->rel)),
-							 LocatorRel(RelLocator(w->rel)),
-							 w->block, w->off, base, base, false,
+							 LocatorSpc(RelLocator(walk->rel)),
+							 LocatorRel(RelLocator(walk->rel)),
+							 walk->blk, walk->off, base, base, false,
 							 w->payload, payload_len);
 	return true;
 }
@@ -332,7 +315,7 @@ write_links(LinkWalk *w, InplaceTupleHeader base)
 {
 	UndoInsert	ui;
 
-	UndoPrepare(w->rel, w->undo_len, base->t_xid, &ui);
+	UndoPrepare(w->walk.rel, w->undo_len, base->t_xid, &ui);
 	for (int i = 0; i < w->nlinks; i++)
 	{
 		char	   *old = w->undo + w->starts[i] + SizeOfUndoRecordHeader;
@@ -362,8 +345,8 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 			InplaceTupleHeader tup, Size len,
 			const InplaceTupleHeaderData *newer, InplaceTupleHeader base)
 {
-	static LinkWalk walk;		/* large, and never in use twice */
-	LinkWalk   *w = &walk;
+	static LinkWalk link_walk;	/* large, and never in use twice */
+	LinkWalk   *w = &link_walk;
 	LinkEffort	effort = link_effort(newer->t_xid, newer->t_tag);
 	int			steps;
 	uint32		seq;
@@ -373,16 +356,8 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 	if (effort == LINK_IF_FAR && UndoHoldersAny() &&
 		UndoSqueeze(rel, block, off, tup, len, base))
 		return;
-	w->rel = rel;
-	w->block = block;
-	w->off = off;
-	memset(&w->guard, 0, sizeof(w->guard));
-	w->hdr = *base;
-	w->image = tup;
-	w->len = len;
-	w->newer_xid = InvalidTransactionId;
-	w->newer_cid = InvalidCommandId;
-	w->cur = -1;
+	inplace_walk_start(&w->walk, rel, block, off, base, tup, len, w->space);
+	w->walk.may_dangle = true;	/* invariant 4 */
 	w->keys = false;
 	w->undo_len = 0;
 	w->nlinks = 0;

@@ -125,6 +125,7 @@
 #include "page/delta.h"
 #include "page/tuple.h"
 #include "row/squeeze.h"
+#include "row/walk.h"
 #include "undo/append.h"
 #include "undo/holders.h"
 #include "undo/record.h"
@@ -143,31 +144,14 @@
 /* steps, those along links included */
 #define SQUEEZE_MAX_STEPS	600
 
-typedef union RowImage
-{
-	char		data[BLCKSZ];
-	InplaceTupleHeaderData hdr;
-	double		align_double;
-	int64		align_int64;
-} RowImage;
-
 typedef struct SqueezeWalk
 {
-	Relation	rel;
-	BlockNumber block;
-	OffsetNumber off;
-	UndoWalkGuard guard;
+	ChainWalk	walk;
 	UndoBounds	bounds;
 	TransactionId first_seen;	/* F, or invalid if we are not there yet */
 	bool		first_old;		/* all before F had ended */
 	bool		done[UNDO_MAX_HOLDERS]; /* sees something newer */
 
-	/* the version that we are at, and the xid that replaced it */
-	InplaceTupleHeaderData hdr;
-	InplaceTupleHeader image;	/* its header does not count */
-	Size		len;
-	UndoReplaced replaced;
-	int			cur;			/* space[] in use, or -1 */
 	RowImage	space[2];
 
 	/* the last that was kept, and the command that made it */
@@ -176,7 +160,6 @@ typedef struct SqueezeWalk
 	Size		kept_len;
 	CommandId	kept_cid;
 
-	UndoRecord	rec;
 	RowDiff		diff;
 	char		payload[sizeof(UndoReplaced) + BLCKSZ * 2];
 	char		undo[UNDO_MAX_RECORD];
@@ -194,36 +177,20 @@ typedef struct SqueezeWalk
 } SqueezeWalk;
 
 /*
- * The record that leads on from a version with this header, links included;
- * false if it is not there, which should not be.
+ * Is the chain so short that nothing need be done?
  */
 static bool
-fetch(SqueezeWalk *w, const InplaceTupleHeaderData *hdr)
+chain_is_short(ChainWalk *walk)
 {
-	if (!UndoFetchRecord(w->rel, HdrUndoPtr(hdr), w->block, w->off, hdr, true,
-						 &w->rec))
-		return false;
-	UndoWalkCheck(&w->guard, w->rel, HdrUndoPtr(hdr), w->block, w->off);
-	return true;
-}
-
-/*
- * Is the chain below base so short that nothing need be done?
- */
-static bool
-chain_is_short(SqueezeWalk *w, const InplaceTupleHeaderData *base)
-{
-	InplaceTupleHeaderData hdr = *base;
 	int			steps = 0;
 
-	memset(&w->guard, 0, sizeof(w->guard));
-	while (HdrHasUndo(&hdr) && !(hdr.t_infomask & IP_FROZEN))
+	while (HdrHasUndo(&walk->hdr) && !(walk->hdr.t_infomask & IP_FROZEN))
 	{
-		if (!fetch(w, &hdr))
+		if (!inplace_walk_read(walk, true))
 			return true;
-		if (w->rec.hdr.ur_type != UNDO_LINK && ++steps > SQUEEZE_MIN_CHAIN)
+		if (walk->rec.hdr.ur_type != UNDO_LINK && ++steps > SQUEEZE_MIN_CHAIN)
 			return false;
-		hdr = w->rec.old;
+		walk->hdr = walk->rec.old;
 	}
 	return true;
 }
@@ -247,8 +214,8 @@ nothing_older_needed(const SqueezeWalk *w)
 static bool
 leads_to_conflicts(const SqueezeWalk *w)
 {
-	return (w->hdr.t_infomask & IP_STALE) != 0 ||
-		MayHaveSummarizedAttrs(w->rel);
+	return (w->walk.hdr.t_infomask & IP_STALE) != 0 ||
+		MayHaveSummarizedAttrs(w->walk.rel);
 }
 
 /*
@@ -258,10 +225,11 @@ leads_to_conflicts(const SqueezeWalk *w)
 static bool
 may_be_needed(SqueezeWalk *w)
 {
-	TransactionId xid = w->hdr.t_xid;
-	bool		needed = (w->hdr.t_infomask & IP_KEYS_UPDATED) != 0;
-	bool		frozen = (w->hdr.t_infomask & IP_FROZEN) != 0;
-	bool		conflicts = leads_to_conflicts(w) || !HdrHasUndo(&w->hdr);
+	const ChainWalk *walk = &w->walk;
+	TransactionId xid = walk->hdr.t_xid;
+	bool		needed = (walk->hdr.t_infomask & IP_KEYS_UPDATED) != 0;
+	bool		frozen = (walk->hdr.t_infomask & IP_FROZEN) != 0;
+	bool		conflicts = leads_to_conflicts(w) || !HdrHasUndo(&walk->hdr);
 
 	if (!TransactionIdIsValid(w->first_seen))
 	{
@@ -323,90 +291,58 @@ link_passes_nothing(const SqueezeWalk *w, const UndoLink *link)
 	return true;
 }
 
+/*
+ * Versions are dropped by way of a link.  The command that made the last one that is
+ * kept is in that one's own record; false if this is not there.
+ */
 static bool
-go_to(SqueezeWalk *w, const InplaceTupleHeaderData *hdr, const char *delta,
-	  Size delta_len, TransactionId replaced_xid, CommandId replaced_cid)
+drop_along_link(SqueezeWalk *w)
 {
-	int			next = w->cur == 0 ? 1 : 0;
-	uint16		stale;
-	int			len;
+	ChainWalk  *walk = &w->walk;
 
-	len = delta_apply(delta, delta_len,
-					  (char *) w->image + SizeOfInplaceTupleHeader,
-					  w->len - SizeOfInplaceTupleHeader,
-					  w->space[next].data + SizeOfInplaceTupleHeader,
-					  InplaceMaxTupleSize - SizeOfInplaceTupleHeader);
-	if (len < 0)
-		return false;
-	/* entries left behind by versions in between, as UndoParse has it */
-	stale = w->hdr.t_infomask & IP_STALE;
-	w->hdr = *hdr;
-	w->hdr.t_infomask |= stale;
-	w->cur = next;
-	w->image = &w->space[next].hdr;
-	*w->image = w->hdr;
-	w->len = SizeOfInplaceTupleHeader + len;
-	w->replaced.xid = replaced_xid;
-	w->replaced.cid = replaced_cid;
+	if (!w->dropped)
+	{
+		UndoRecord *rec = palloc(sizeof(UndoRecord));
+		bool		found;
+
+		found = UndoFetch(walk->rel, HdrUndoPtr(&walk->hdr), walk->blk,
+						  walk->off, &walk->hdr, true, rec);
+		w->kept_cid = found ? rec->hdr.ur_cid : FirstCommandId;
+		pfree(rec);
+		if (!found)
+			return false;
+	}
+	w->dropped = true;
+	w->ndropped += SQUEEZE_MIN_DROP;
 	return true;
 }
 
 /*
- * Go to the next version that has to be looked at; false if there is a reason
- * to leave the chain alone.
+ * Go to the next version that has to be looked at, or, if there is a reason to
+ * leave the chain alone, nowhere.
  */
-static bool
-step_back(SqueezeWalk *w)
+static WalkChoice
+choose_step(ChainWalk *walk, void *arg)
 {
-	InplaceTupleHeaderData hdr = w->hdr;
-	UndoLink	link;
-	const char *delta = NULL;
-	Size		len = 0;
-	bool		follow = false;
+	SqueezeWalk *w = arg;
 
-	for (;;)
+	if (walk->rec.hdr.ur_type == UNDO_LINK)
 	{
-		if (!fetch(w, &hdr))
-			return false;
-		if (w->rec.hdr.ur_type != UNDO_LINK)
-			break;
-		delta = UndoGetLink(&w->rec, &link, &len);
-		if (link_passes_nothing(w, &link))
-		{
-			follow = true;
-			break;
-		}
-		hdr = w->rec.old;
-	}
+		UndoLink	link;
+		Size		len;
 
-	if (follow)
-	{
-		/* the command that made a version that is kept is in its own record */
-		if (!w->dropped)
-		{
-			UndoRecord *rec = palloc(sizeof(UndoRecord));
-			bool		found;
-
-			found = UndoFetch(w->rel, HdrUndoPtr(&hdr), w->block, w->off, &hdr,
-							  true, rec);
-			w->kept_cid = found ? rec->hdr.ur_cid : FirstCommandId;
-			pfree(rec);
-			if (!found)
-				return false;
-		}
-		w->dropped = true;
-		w->ndropped += SQUEEZE_MIN_DROP;
-		return go_to(w, &link.ul_hdr, delta, len, link.ul_newer_xid,
-					 link.ul_newer_cid);
+		(void) UndoGetLink(&walk->rec, &link, &len);
+		if (!link_passes_nothing(w, &link))
+			return WALK_PASS;
+		return drop_along_link(w) ? WALK_GO : WALK_STOP;
 	}
 
 	/* only the newest version has a lock, or can be a deletion */
-	if (w->rec.hdr.ur_type != UNDO_UPDATE)
-		return false;
+	if (walk->rec.hdr.ur_type != UNDO_UPDATE)
+		return WALK_STOP;
 	if (!w->dropped)
-		w->kept_cid = w->rec.hdr.ur_cid;
-	return go_to(w, &w->rec.old, w->rec.payload, w->rec.payload_len,
-				 w->rec.replaced.xid, w->rec.replaced.cid);
+		w->kept_cid = walk->rec.hdr.ur_cid;
+	return WALK_GO;
 }
 
 /*
@@ -416,40 +352,41 @@ step_back(SqueezeWalk *w)
 static bool
 keep(SqueezeWalk *w)
 {
-	bool		prefix = w->replaced.xid != w->kept_hdr.t_xid ||
-		w->replaced.cid != w->kept_cid;
+	const ChainWalk *walk = &w->walk;
+	bool		prefix = walk->replaced.xid != w->kept_hdr.t_xid ||
+		walk->replaced.cid != w->kept_cid;
 	Size		prefix_len = prefix ? sizeof(UndoReplaced) : 0;
 	Size		payload_len;
 	bool		gap = w->dropped;
 	char	   *dst = w->undo + w->undo_len;
 
 	if (w->nkept == SQUEEZE_MAX_KEEP ||
-		!inplace_diff_rows(RelationGetDescr(w->rel), w->image, w->len,
+		!inplace_diff_rows(RelationGetDescr(walk->rel), walk->tuple, walk->len,
 						   &w->kept.hdr, w->kept_len, &w->diff))
 		return false;
 	payload_len = prefix_len + delta_size(&w->diff.edits, true);
 	if (w->undo_len + SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
 		payload_len > UNDO_MAX_RECORD)
 		return false;
-	memcpy(w->payload, &w->replaced, prefix_len);
+	memcpy(w->payload, &walk->replaced, prefix_len);
 	(void) delta_encode(&w->diff.edits, true,
-						(char *) w->image + SizeOfInplaceTupleHeader,
+						(char *) walk->tuple + SizeOfInplaceTupleHeader,
 						w->kept.data + SizeOfInplaceTupleHeader,
 						w->payload + prefix_len);
 
 	w->starts[w->nkept++] = w->undo_len;
 	w->undo_len += UndoBuild(dst, UNDO_UPDATE, w->kept_hdr.t_xid, w->kept_cid,
-							 LocatorSpc(RelLocator(w->rel)),
-							 LocatorRel(RelLocator(w->rel)),
-							 w->block, w->off, &w->hdr, &w->kept_hdr, false,
+							 LocatorSpc(RelLocator(walk->rel)),
+							 LocatorRel(RelLocator(walk->rel)),
+							 walk->blk, walk->off, &walk->hdr, &w->kept_hdr, false,
 							 w->payload, payload_len);
 	if (prefix)
 		((UndoRecordHeader *) dst)->ur_flags |= UR_SQUEEZED;
 
-	w->kept_hdr = w->hdr;
-	memcpy(w->kept.data, w->image, w->len);
-	w->kept.hdr = w->hdr;
-	w->kept_len = w->len;
+	w->kept_hdr = walk->hdr;
+	memcpy(w->kept.data, walk->tuple, walk->len);
+	w->kept.hdr = walk->hdr;
+	w->kept_len = walk->len;
 	w->dropped = false;
 	if (gap)
 	{
@@ -486,9 +423,9 @@ build_chain(SqueezeWalk *w)
 	(void) may_be_needed(w);
 	for (int steps = 0; steps < SQUEEZE_MAX_STEPS; steps++)
 	{
-		if (nothing_older_needed(w) || !HdrHasUndo(&w->hdr))
+		if (nothing_older_needed(w) || !HdrHasUndo(&w->walk.hdr))
 			return true;
-		if (!step_back(w))
+		if (!inplace_walk_on(&w->walk, true, choose_step, w))
 			return false;
 		if (!may_be_needed(w))
 		{
@@ -510,7 +447,7 @@ static bool
 is_worth_it(const SqueezeWalk *w)
 {
 	return w->ndropped >= SQUEEZE_MIN_DROP ||
-		(HdrHasUndo(&w->hdr) && w->nkept <= SQUEEZE_MIN_CHAIN / 2);
+		(HdrHasUndo(&w->walk.hdr) && w->nkept <= SQUEEZE_MIN_CHAIN / 2);
 }
 
 /* nobody needs anything older than the version with this header */
@@ -551,14 +488,14 @@ write_chain(SqueezeWalk *w, InplaceTupleHeader base)
 	InplaceTupleHeaderData hdr;
 	UndoInsert	ui;
 
-	UndoTellStandbys(w->rel, w->first_seen, w->first_old);
+	UndoTellStandbys(w->walk.rel, w->first_seen, w->first_old);
 	if (w->nkept == 0)
 	{
 		make_last(base);
 		return;
 	}
 
-	UndoPrepare(w->rel, w->undo_len, base->t_xid, &ui);
+	UndoPrepare(w->walk.rel, w->undo_len, base->t_xid, &ui);
 	for (int i = 0; i < w->nkept; i++)
 	{
 		get_old_header(w, i, &hdr);
@@ -581,28 +518,23 @@ bool
 UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 			InplaceTupleHeader tup, Size len, InplaceTupleHeader base)
 {
-	static SqueezeWalk walk;	/* large, and never in use twice */
-	SqueezeWalk *w = &walk;
+	static SqueezeWalk squeeze_walk;	/* large, and never in use twice */
+	SqueezeWalk *w = &squeeze_walk;
 
 	if (UndoKindOf(rel) == UNDO_TEMP || !HdrHasUndo(base))
 		return false;
-	w->rel = rel;
-	w->block = block;
-	w->off = off;
-	if (chain_is_short(w, base))
+	inplace_walk_start(&w->walk, rel, block, off, base, tup, len, w->space);
+	if (chain_is_short(&w->walk))
 		return true;
 
 	/* for later updates: snapshots that exist now do not see all of it */
 	UndoSeenNote();
 	UndoHoldersRead(&w->bounds);
-	memset(&w->guard, 0, sizeof(w->guard));
+	inplace_walk_start(&w->walk, rel, block, off, base, tup, len, w->space);
+	w->walk.may_dangle = true;
 	memset(w->done, 0, sizeof(w->done));
 	w->first_seen = InvalidTransactionId;
 	w->first_old = false;
-	w->hdr = *base;
-	w->image = tup;
-	w->len = len;
-	w->cur = -1;
 	w->kept_hdr = *base;
 	memcpy(w->kept.data, tup, len);
 	w->kept.hdr = *base;
