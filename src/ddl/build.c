@@ -207,9 +207,10 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 /*
  * The row's newest versions were rolled back.  All versions go into the index, so the
  * row need not be restored for it: the ones below do.  (Those rolled back are not to be
- * looked into; they may have columns that nobody knows any more.)
+ * looked into; they may have columns that nobody knows any more.)  False if there are
+ * none below.
  */
-static void
+static bool
 note_versions_below(BuildState *bs, BlockNumber blk, OffsetNumber off,
 					InplaceTupleHeader tup, Size len)
 {
@@ -217,10 +218,11 @@ note_versions_below(BuildState *bs, BlockNumber blk, OffsetNumber off,
 
 	while (inplace_copied_xid_status(bs->table, walk->tuple, blk, off) == XID_ABORTED)
 		if (!inplace_walk_back(walk, InvalidTransactionId))
-			return;
+			return false;
 	do
 		keep_version(bs, walk);
 	while (inplace_walk_back_needed(walk, bs->oldest_xmin));
+	return true;
 }
 
 /*
@@ -386,8 +388,8 @@ restart:
 			case ROW_ABORTED_CHANGE:
 				if (bs->all_versions)
 				{
-					note_versions_below(bs, blk, off, tup, RowLength(tup, lp));
-					live++;
+					if (note_versions_below(bs, blk, off, tup, RowLength(tup, lp)))
+						live++;
 					continue;
 				}
 				leave_page(bs, buffer, &warnings);
