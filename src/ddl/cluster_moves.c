@@ -64,9 +64,10 @@ struct MoveLinks
  * Can anybody have moved a row that somebody else still sees where it was?  Not
  * if no transaction is older than ours, none has come after it, and ours has
  * changed nothing here.  A younger one may have moved rows before we had the
- * table locked: the xid may be that of a CLUSTER in a transaction block, and with
- * wal_level = replica that of any waits for the lock already.  The oldest xmin then
- * is our own xid, whether or not there is a snapshot from before the move.
+ * table locked: a CLUSTER in a transaction block may have had an xid for long, and
+ * where standbys are told of locks any rewrite gets its xid before it waits for
+ * its lock.  The oldest xmin then is our own xid, whether or not there is a
+ * snapshot from before the move.
  */
 static bool
 may_have_moves(Relation old, TransactionId oldest_xmin)
