@@ -31,6 +31,8 @@
 #include "ddl/opclass.h"
 #include "ddl/whose_page.h"
 #include "executor/executor.h"
+#include "freeze/freeze_forget.h"
+#include "freeze/freeze_options.h"
 #include "freeze/freeze_stats.h"
 #include "index/index.h"
 #include "index/merge_leaves.h"

@@ -37,7 +37,7 @@
 #include "ddl/opclass.h"
 #include "ddl/whose_page.h"
 #include "executor/executor.h"
-#include "freeze/freeze_stats.h"
+#include "freeze/freeze_forget.h"
 #include "index/late_open.h"
 #include "nodes/makefuncs.h"
 #include "own.h"

@@ -31,6 +31,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
+#include "freeze/freeze_model.h"
 #include "freeze/freeze_shmem.h"
 #include "freeze/freeze_stats.h"
 #include "miscadmin.h"

@@ -16,6 +16,8 @@
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "freeze/freeze_forget.h"
+#include "freeze/freeze_model.h"
 #include "freeze/freeze_shmem.h"
 #include "freeze/freeze_stats.h"
 #include "own.h"

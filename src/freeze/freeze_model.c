@@ -13,7 +13,7 @@
  *
  * Inserts.  They are changes, too: a row put into space that VACUUM found takes
  * all-frozen off just the same.  But how old a page's rows are says nothing about
- * that, so they have a sample of their own (see freeze_stats.h), in which S counts
+ * that, so they have a sample of their own (see freeze_model.h), in which S counts
  * how often VACUUM left a page with room all-visible, and a is zero.  A page with
  * room is frozen if it is likely to stay as it is in either respect.
  *
@@ -58,7 +58,7 @@
 
 #include <math.h>
 
-#include "freeze/freeze_stats.h"
+#include "freeze/freeze_model.h"
 
 #define MIN_UNSETS			30
 #define FEW_UNSETS			5

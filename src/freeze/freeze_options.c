@@ -24,6 +24,7 @@
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
 #include "commands/seclabel.h"
+#include "freeze/freeze_options.h"
 #include "freeze/freeze_stats.h"
 #include "funcapi.h"
 #include "miscadmin.h"

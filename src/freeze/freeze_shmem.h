@@ -18,7 +18,7 @@
 
 #include "inplace.h"
 
-#include "freeze/freeze_stats.h"
+#include "freeze/freeze_model.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 #include "utils/hsearch.h"

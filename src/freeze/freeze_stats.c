@@ -26,6 +26,7 @@
 #include "inplace.h"
 
 #include "access/visibilitymap.h"
+#include "freeze/freeze_model.h"
 #include "freeze/freeze_shmem.h"
 #include "freeze/freeze_stats.h"
 #include "miscadmin.h"

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
+#include "freeze/freeze_model.h"
 #include "freeze/freeze_stats.h"
 #include "funcapi.h"
 #include "utils/array.h"

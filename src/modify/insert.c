@@ -17,6 +17,7 @@
 #include "access/hio.h"
 #include "access/parallel.h"
 #include "access/visibilitymap.h"
+#include "freeze/freeze_model.h"
 #include "freeze/freeze_stats.h"
 #include "modify/modify.h"
 #include "modify/toast.h"

@@ -21,6 +21,7 @@
  */
 #include "inplace.h"
 
+#include "freeze/freeze_model.h"
 #include "freeze/freeze_stats.h"
 #include "page/page.h"
 #include "page/tuple.h"
@@ -29,6 +30,8 @@
 #include "undo/record.h"
 #include "undo/undo.h"
 #include "vacuum/compat_vacuum.h"
+#include "vacuum/freeze.h"
+#include "vacuum/stale.h"
 #include "vacuum/vacuum.h"
 #include "wal/log_vacuum.h"
 

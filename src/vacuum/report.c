@@ -13,6 +13,7 @@
 
 #include "lib/stringinfo.h"
 #include "vacuum/compat_vacuum.h"
+#include "vacuum/report.h"
 #include "vacuum/vacuum.h"
 
 /*

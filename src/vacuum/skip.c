@@ -26,7 +26,8 @@
 
 #include "access/visibilitymap.h"
 #include "common/pg_prng.h"
-#include "freeze/freeze_stats.h"
+#include "freeze/freeze_model.h"
+#include "vacuum/skip.h"
 #include "vacuum/vacuum.h"
 
 /* runs of skippable pages shorter than this are read, for readahead's sake */

@@ -85,7 +85,11 @@
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "vacuum/compat_vacuum.h"
+#include "vacuum/dead_items.h"
+#include "vacuum/freeze.h"
+#include "vacuum/stale.h"
 #include "vacuum/vacuum.h"
+#include "vacuum/vacuum_index.h"
 #include "wal/log_vacuum.h"
 
 /* ---------------- which rows can be swept? ---------------- */

@@ -32,7 +32,9 @@
 #include "storage/smgr.h"
 #include "undo/seen.h"
 #include "utils/wait_event.h"
+#include "vacuum/truncate.h"
 #include "vacuum/vacuum.h"
+#include "vacuum/vacuum_index.h"
 
 /* worth it from this many pages on, or this part of the table */
 #define TRUNCATE_MIN_PAGES			1000

@@ -25,7 +25,10 @@
 #include "storage/read_stream.h"
 #endif
 
+#include "vacuum/dead_items.h"
+#include "vacuum/skip.h"
 #include "vacuum/vacuum.h"
+#include "vacuum/vacuum_read.h"
 
 #ifdef HAVE_READ_STREAM
 
