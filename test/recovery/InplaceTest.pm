@@ -18,7 +18,7 @@ our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
   heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum
-  versions_dropped);
+  versions_dropped kinds_of_tables kinds_of_changes);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
 # (text for postgresql.conf), extra (for initdb), install_path (another server's).
@@ -180,6 +180,44 @@ sub contents
 		FROM $table t}, $db);
 }
 
+# Statements that make tables of all kinds, and a view of a table t (id, a, v), which must
+# be there.  Servers of other versions, or with other libraries, are to read them.
+sub kinds_of_tables
+{
+	return (
+		'CREATE TABLE big (id int PRIMARY KEY, v text) USING inplace',
+		'ALTER TABLE big ALTER v SET STORAGE EXTERNAL',
+		q{INSERT INTO big SELECT i, repeat(md5(i::text), 300) FROM generate_series(1, 50) i},
+		'CREATE UNLOGGED TABLE u (id int PRIMARY KEY, v text) USING inplace',
+		q{INSERT INTO u SELECT i, 'u' || i FROM generate_series(1, 500) i},
+		'CREATE TABLE p (k int, v text) PARTITION BY LIST (k)',
+		'CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1) USING inplace',
+		'CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2) USING heap',
+		q{INSERT INTO p SELECT 1 + i % 2, 'p' || i FROM generate_series(1, 500) i},
+		'CREATE MATERIALIZED VIEW m USING inplace AS SELECT a % 10 AS x, count(*) AS n FROM t GROUP BY 1',
+		'CREATE TABLE h (id int PRIMARY KEY, v text) USING heap',
+		q{INSERT INTO h SELECT i, 'h' || i FROM generate_series(1, 500) i},
+		# a table of another kind of row: columns added, dropped
+		'CREATE TABLE short (a int, b int) USING inplace',
+		'INSERT INTO short SELECT i, i FROM generate_series(1, 500) i',
+		q{ALTER TABLE short ADD c text DEFAULT 'later'},
+		'ALTER TABLE short DROP b');
+}
+
+# ... and that change those and t, in several ways.
+sub kinds_of_changes
+{
+	return (
+		"UPDATE t SET v = v || ' in place', a = a + 10000 WHERE id % 3 = 0",
+		"BEGIN; SELECT count(*) FROM (SELECT FROM t WHERE id < 100 FOR KEY SHARE) x; SAVEPOINT a; UPDATE t SET v = v || '!' WHERE id < 50; COMMIT",
+		"UPDATE big SET v = repeat(md5((id + 1)::text), 310) WHERE id % 2 = 0",
+		"UPDATE short SET a = a + 1 WHERE a % 5 = 0",
+		"UPDATE u SET v = v || 'x'",
+		"BEGIN; SAVEPOINT a; UPDATE p SET v = 'lost'; ROLLBACK TO a; UPDATE p SET v = v || '.' WHERE v LIKE '%7'; COMMIT");
+}
+
+# Asks until the answer is true (t), or so many seconds have passed; returns
+# the seconds, or undef.
 # Asks until the answer is true (t), or time is up; returns the seconds, or undef.
 # $seconds is what a busy machine takes at most.  Others are slower.
 sub poll_value
