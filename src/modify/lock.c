@@ -21,6 +21,7 @@
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"
+#include "row/walk.h"
 #include "storage/lmgr.h"
 #include "undo/append.h"
 #include "wal/log.h"

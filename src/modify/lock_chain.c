@@ -36,6 +36,7 @@
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"
+#include "row/walk.h"
 #include "undo/append.h"
 #include "undo/record.h"
 #include "undo/undo.h"

@@ -19,65 +19,11 @@
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"
+#include "row/walk.h"
 #include "undo/record.h"
 #include "undo/space.h"
 #include "undo/undo.h"
 #include "utils/snapmgr.h"
-
-/*
- * From the header of a version to that of the one before it at the same TID, past
- * records of locks; false if there is none.  *rec is what was in between last:
- * that of the change.
- */
-bool
-inplace_version_before(Relation rel, const ItemPointerData *tid,
-					   InplaceTupleHeader hdr, bool missing_ok,
-					   UndoWalkGuard *guard, UndoRecord *rec)
-{
-	BlockNumber blk = ItemPointerGetBlockNumber(tid);
-	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
-
-	do
-	{
-		if (!HdrHasUndo(hdr) ||
-			!UndoFetch(rel, HdrUndoPtr(hdr), blk, off, hdr, missing_ok, rec))
-			return false;
-		UndoWalkCheck(guard, rel, HdrUndoPtr(hdr), blk, off);
-		*hdr = rec->old;
-	} while (rec->hdr.ur_type == UNDO_LOCK);
-	return true;
-}
-
-bool
-inplace_moved_to(Relation rel, InplaceTupleHeader tup, ItemPointer from,
-				 ItemPointer to)
-{
-	InplaceTupleHeaderData hdr = *tup;
-	UndoWalkGuard guard = {0};
-	UndoRecord	rec;
-	BlockNumber blk;
-	OffsetNumber off;
-
-	for (;;)
-	{
-		if (!HdrHasUndo(&hdr) ||
-			!UndoFetch(rel, HdrUndoPtr(&hdr), ItemPointerGetBlockNumber(from),
-					   ItemPointerGetOffsetNumber(from), &hdr, true, &rec))
-			return false;
-		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr),
-					  ItemPointerGetBlockNumber(from),
-					  ItemPointerGetOffsetNumber(from));
-		if (rec.hdr.ur_type != UNDO_LOCK)
-			break;
-		hdr = rec.old;
-	}
-	if (rec.hdr.ur_type != UNDO_MOVE)
-		return false;
-	memcpy(&blk, rec.payload, sizeof(blk));
-	memcpy(&off, rec.payload + sizeof(blk), sizeof(off));
-	ItemPointerSet(to, blk, off);
-	return true;
-}
 
 bool
 inplace_is_first_version(InplaceTupleHeader base, XidStatus status)
@@ -322,18 +268,8 @@ replaced_before(Relation rel, InplaceTupleHeader tup, const RowTarget *target,
 		XidStatus	status;
 
 		inplace_queue_for(rc, &hdr);
-		if (!HdrHasUndo(&hdr) ||
-			!UndoFetch(rel, HdrUndoPtr(&hdr),
-					   ItemPointerGetBlockNumber(&target->tid),
-					   ItemPointerGetOffsetNumber(&target->tid), &hdr, false,
-					   &rec))
+		if (!inplace_version_before(rel, &target->tid, &hdr, false, &guard, &rec))
 			return false;
-		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr),
-					  ItemPointerGetBlockNumber(&target->tid),
-					  ItemPointerGetOffsetNumber(&target->tid));
-		hdr = rec.old;
-		if (rec.hdr.ur_type == UNDO_LOCK)
-			continue;
 		status = target_status(rel, target, &hdr);
 		if (status == XID_COMMITTED)
 		{

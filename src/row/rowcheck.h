@@ -80,15 +80,6 @@ extern TransactionId inplace_first_in_the_way(Relation rel,
 extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 										 const RowTarget *target);
 
-/* the header of the version before, see rowcheck.c */
-extern bool inplace_version_before(Relation rel, const ItemPointerData *tid,
-								   InplaceTupleHeader hdr, bool missing_ok,
-								   UndoWalkGuard *guard, UndoRecord *rec);
-
-/* the new TID of a row whose header says MOVED */
-extern bool inplace_moved_to(Relation rel, InplaceTupleHeader tup,
-							 ItemPointer from, ItemPointer to);
-
 /*
  * Nobody can need a version older than the one with this header (which has
  * no lock bits), so that the way to it may be cut off: it is the first and its

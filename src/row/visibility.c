@@ -221,19 +221,12 @@ inplace_change_cid(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 	InplaceTupleHeaderData hdr = *tup;
 	UndoWalkGuard guard = {0};
 	UndoRecord	rec;
+	ItemPointerData tid;
 
-	for (;;)
-	{
-		if (HdrHasDirectLocker(&hdr))
-			return FirstCommandId;
-		if (!HdrHasUndo(&hdr))
-			return HdrInsertCid(&hdr);
-		UndoFetch(rel, HdrUndoPtr(&hdr), blk, off, &hdr, false, &rec);
-		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr), blk, off);
-		if (rec.hdr.ur_type != UNDO_LOCK)
-			return rec.hdr.ur_cid;
-		hdr = rec.old;
-	}
+	ItemPointerSet(&tid, blk, off);
+	if (inplace_version_before(rel, &tid, &hdr, false, &guard, &rec))
+		return rec.hdr.ur_cid;
+	return HdrHasDirectLocker(&hdr) ? FirstCommandId : HdrInsertCid(&hdr);
 }
 
 int

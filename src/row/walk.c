@@ -191,3 +191,41 @@ inplace_walk_back_needed(ChainWalk *walk, TransactionId horizon)
 {
 	return walk_back(walk, horizon, horizon);
 }
+
+bool
+inplace_version_before(Relation rel, const ItemPointerData *tid,
+					   InplaceTupleHeader hdr, bool missing_ok,
+					   UndoWalkGuard *guard, UndoRecord *rec)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
+
+	do
+	{
+		if (!HdrHasUndo(hdr) ||
+			!UndoFetch(rel, HdrUndoPtr(hdr), blk, off, hdr, missing_ok, rec))
+			return false;
+		UndoWalkCheck(guard, rel, HdrUndoPtr(hdr), blk, off);
+		*hdr = rec->old;
+	} while (rec->hdr.ur_type == UNDO_LOCK);
+	return true;
+}
+
+bool
+inplace_moved_to(Relation rel, const InplaceTupleHeaderData *tup,
+				 const ItemPointerData *from, ItemPointer to)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+	BlockNumber blk;
+	OffsetNumber off;
+
+	if (!inplace_version_before(rel, from, &hdr, true, &guard, &rec) ||
+		rec.hdr.ur_type != UNDO_MOVE)
+		return false;
+	memcpy(&blk, rec.payload, sizeof(blk));
+	memcpy(&off, rec.payload + sizeof(blk), sizeof(off));
+	ItemPointerSet(to, blk, off);
+	return true;
+}

@@ -113,4 +113,17 @@ extern bool inplace_walk_back(ChainWalk *walk, TransactionId horizon);
 /* ... false also if nobody can need that version */
 extern bool inplace_walk_back_needed(ChainWalk *walk, TransactionId horizon);
 
+/*
+ * Of headers alone.  From that of a version to that of the one before it at the same
+ * TID, past records of locks; false if there is none.  *hdr goes as far back as there
+ * are records in any case, *rec is what was in between last: that of the change.
+ */
+extern bool inplace_version_before(Relation rel, const ItemPointerData *tid,
+								   InplaceTupleHeader hdr, bool missing_ok,
+								   UndoWalkGuard *guard, UndoRecord *rec);
+
+/* the new TID of a row whose header says MOVED */
+extern bool inplace_moved_to(Relation rel, const InplaceTupleHeaderData *tup,
+							 const ItemPointerData *from, ItemPointer to);
+
 #endif							/* INPLACE_WALK_H */
