@@ -32,8 +32,9 @@ my $worker = one($node, q{SELECT pid FROM pg_stat_activity WHERE backend_type = 
 kill 'STOP', $worker;
 $writer->query_safe('ROLLBACK');
 is(one($node, 'VACUUM (PARALLEL 2) t'), '', 'VACUUM with parallel workers');
+# (up to 15 an update of such a column moves the row)
 is(one($node, q{SELECT 'ABORTED' = ANY (flags) FROM inplace.page_items('t', (SELECT (ctid::text::point)[0]::int FROM t WHERE id = 1500)) WHERE 'LOCK_INDIRECT' = ANY (flags)}),
-	't', 'the row has not been restored');
+	pg_major() >= 16 ? 't' : '', 'the row has not been restored');
 
 # both versions that anybody sees are found by what VACUUM has summarized
 $_->query_safe('SET enable_seqscan = off') foreach $reader, $locker;
