@@ -22,9 +22,11 @@ inplace.undo_worker_delay = 60000
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
-	CREATE TABLE t (id int PRIMARY KEY, v text STORAGE PLAIN);
+	CREATE TABLE t (id int PRIMARY KEY, v text);
+	ALTER TABLE t ALTER v SET STORAGE PLAIN;
 	INSERT INTO t VALUES (1, repeat('x', 4000));
-	CREATE TABLE other (v text STORAGE PLAIN) USING heap;
+	CREATE TABLE other (v text) USING heap;
+	ALTER TABLE other ALTER v SET STORAGE PLAIN;
 });
 my $other = $node->data_dir . '/' . one($node, q{SELECT pg_relation_filepath('other')});
 
