@@ -29,7 +29,7 @@
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
 #include "undo/append.h"
-#include "undo/discard.h"
+#include "undo/scan_page.h"
 #include "undo/temp.h"
 #include "undo/undo.h"
 #include "undo/undo_rows.h"
