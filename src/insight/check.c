@@ -34,7 +34,7 @@
  *	  hardly ever), never the reverse.
  *
  * Corrupt data must not crash or stop us
- *	  Rows are validated before they are deformed (walk.c), and each
+ *	  Rows are validated before they are deformed (row_bytes.c), and each
  *	  page, and each index scan, is looked at in a subtransaction: an error of
  *	  the kinds that damage causes becomes a line of the result.
  *
@@ -53,7 +53,10 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "insight/check.h"
-#include "insight/insight.h"
+#include "insight/limits.h"
+#include "insight/open_table.h"
+#include "insight/row_bytes.h"
+#include "insight/walk.h"
 #include "page/page.h"
 #include "page/slot.h"
 #include "page/tuple.h"

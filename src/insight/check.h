@@ -11,7 +11,8 @@
 
 #include "inplace.h"
 
-#include "insight/insight.h"
+#include "insight/limits.h"
+#include "insight/walk.h"
 #include "lib/bloomfilter.h"
 #include "nodes/execnodes.h"
 #include "page/tuple.h"

@@ -30,10 +30,10 @@
 #include "inplace.h"
 
 #include "access/nbtree.h"
+#include "insight/check_btree.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "insight/insight.h"
 
 typedef struct BtreeCheck
 {

@@ -21,7 +21,7 @@
 #include "executor/executor.h"
 #include "index/entry.h"
 #include "insight/check.h"
-#include "insight/insight.h"
+#include "insight/check_btree.h"
 #include "own.h"
 #include "page/slot.h"
 #include "page/tuple.h"

@@ -14,7 +14,10 @@
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
 #include "insight/check.h"
-#include "insight/insight.h"
+#include "insight/limits.h"
+#include "insight/links.h"
+#include "insight/row_bytes.h"
+#include "insight/walk.h"
 #include "page/tuple.h"
 #include "undo/undo.h"
 

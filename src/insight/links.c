@@ -14,7 +14,9 @@
  */
 #include "inplace.h"
 
-#include "insight/insight.h"
+#include "insight/links.h"
+#include "insight/row_bytes.h"
+#include "insight/walk.h"
 #include "page/delta.h"
 #include "page/tuple.h"
 #include "undo/record.h"

@@ -17,7 +17,7 @@
 #include "access/visibilitymap.h"
 #include "freeze/freeze_stats.h"
 #include "funcapi.h"
-#include "insight/insight.h"
+#include "insight/open_table.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 

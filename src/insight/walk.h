@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * insight.h
- *	  Shared by the functions that look into tables: opening, validating a
- *	  row's bytes, and walking back through its versions.
+ * walk.h
+ *	  Walking back through the versions of a row; see walk.c.
  *
  * Everything here works on private copies of rows and trusts nothing: a
  * length is checked before it is used, a transaction id is compared with the
@@ -11,37 +10,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef INPLACE_INSIGHT_H
-#define INPLACE_INSIGHT_H
+#ifndef INPLACE_INSIGHT_WALK_H
+#define INPLACE_INSIGHT_WALK_H
 
 #include "inplace.h"
 
+#include "insight/limits.h"
 #include "page/tuple.h"
 #include "undo/undo.h"
-
-/*
- * Between which ids the commit log and the multixact log may be asked, and
- * what everybody sees.  The lower limits are read before any page is, the
- * upper ones after it (InsightLimitsRefresh), so that a concurrent VACUUM or
- * a new transaction cannot put a good id out of range.
- */
-typedef struct InsightLimits
-{
-	TransactionId relfrozenxid;
-	MultiXactId relminmxid;
-	TransactionId next_xid;
-	MultiXactId next_multi;
-	TransactionId horizon;		/* older committed xids are seen by all */
-} InsightLimits;
-
-typedef enum InsightXidStatus
-{
-	INSIGHT_XID_CURRENT,		/* ours */
-	INSIGHT_XID_IN_PROGRESS,
-	INSIGHT_XID_COMMITTED,
-	INSIGHT_XID_ABORTED,
-	INSIGHT_XID_UNKNOWN			/* out of range: nobody can be asked */
-} InsightXidStatus;
 
 typedef enum InsightUndo
 {
@@ -101,29 +77,6 @@ typedef struct InsightWalk
 	}			space[2];
 } InsightWalk;
 
-/* walk.c */
-extern Relation InsightOpenTable(Oid relid, bool read_rows);
-extern void InsightLimitsInit(InsightLimits *limits, Relation rel);
-extern void InsightLimitsRefresh(InsightLimits *limits, Relation rel);
-extern InsightXidStatus InsightGetXidStatus(const InsightLimits *limits,
-											TransactionId xid,
-											uint16 infomask);
-
-/*
- * Is what lies in itemlen bytes at tup a row that can be deformed?  Returns
- * NULL and the length without padding, or what is wrong.  tup must be
- * MAXALIGNed if IP_ALIGNED.  This is enough for a version that is known to have
- * been committed.  A caller that has the row itself asks InsightWalkBegin.
- */
-extern const char *InsightCheckShape(const InplaceTupleHeaderData *tup,
-									 Size itemlen, Size *len);
-extern const char *InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup,
-								   Size itemlen, Size *len);
-
-/* all attributes of a validated row, with those that it is too short for */
-extern void InsightDeform(TupleDesc desc, InplaceTupleHeader tup,
-						  Datum *values, bool *isnull);
-
 /* is this version's change visible to the MVCC snapshot? */
 extern bool InsightVisible(const InsightWalk *walk, Snapshot snapshot);
 
@@ -145,35 +98,7 @@ extern bool InsightWalkBack(InsightWalk *walk);
 extern const char *InsightCheckLocker(const InsightWalk *walk);
 extern int	InsightLockMembers(const InsightWalk *walk, MultiXactMember **members);
 
-/*
- * links.c: call with each version of a walk and the xid that replaced it,
- * then at the end of the chain.  *links is NULL at first.  NULL, or what is
- * wrong.
- */
-typedef struct InsightLink InsightLink;
-
-extern const char *InsightCheckLinks(InsightLink **links,
-									 const InsightWalk *walk,
-									 TransactionId newer_xid);
-extern const char *InsightCheckLinksEnd(const InsightLink *links);
-
-/* names of lock modes, and an undo pointer as 'block/offset' */
+/* an undo pointer as 'block/offset' */
 extern char *InsightUndoText(UndoPtr ptr);
 
-/*
- * Are all chunks of an external value there, by this snapshot?  NULL if so,
- * else what is wrong.  toastrel is open.
- */
-extern const char *InsightCheckToast(Relation toastrel, Datum value,
-									 Snapshot snapshot);
-
-/*
- * check_btree.c: tell what is wrong with an index, which is a B-tree.  False if
- * that is such that it cannot even be scanned.
- */
-typedef void (*InsightReport) (void *arg, const char *problem);
-
-extern bool InsightCheckBtree(Relation table, Relation index,
-							  InsightReport report, void *arg);
-
-#endif							/* INPLACE_INSIGHT_H */
+#endif							/* INPLACE_INSIGHT_WALK_H */
