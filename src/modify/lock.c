@@ -15,7 +15,6 @@
 #include "page/slot.h"
 #include "page/tuple.h"
 #include "row/change.h"
-#include "row/found_row.h"
 #include "row/lock_queue.h"
 #include "row/row_lock.h"
 #include "row/rowcheck.h"

@@ -15,6 +15,17 @@
  *	  row version's transactions are past the horizon, for the record leads on
  *	  to the version's undo.
  *
+ * The row lock that this backend took last
+ *	  ON CONFLICT DO UPDATE, SELECT ... FOR UPDATE, BEFORE ROW triggers and
+ *	  EvalPlanQual lock a row and update it next.  Where the lock stands in an
+ *	  UNDO_LOCK record the update would read that back from undo, with the row's
+ *	  page exclusively locked and others waiting for it.  So it is remembered.
+ *
+ *	  The record's place names it as long as its transaction runs, for it is not
+ *	  discarded before.  The exception is a place that is given to another record,
+ *	  after a subtransaction has been rolled back.  So what is here is forgotten
+ *	  before another UNDO_LOCK record is built; no other backend writes to our undo.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -25,10 +36,10 @@
 #include "page/tuple.h"
 #include "row/change.h"
 #include "row/lock_trace.h"
-#include "row/own_lock.h"
 #include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
 #include "undo/append.h"
 #include "undo/record.h"
 #include "undo/undo.h"
@@ -94,6 +105,56 @@ inplace_change_mode(InplaceTupleHeader tup)
 	return LockTupleNoKeyExclusive;
 }
 
+/* the row lock that we took last, see the file header */
+static struct
+{
+	LocalTransactionId lxid;	/* of the lock's transaction, or invalid */
+	RelFileLocator locator;
+	BlockNumber blk;
+	OffsetNumber off;
+	UndoPtr		ptr;
+	InplaceTupleHeaderData base;	/* the row's header without it */
+	TransactionId locker;		/* or multixact */
+	LockTrace	trace;
+}			own_lock;
+
+static void
+note_own_lock(Relation rel, BlockNumber blk, OffsetNumber off,
+			  UndoPtr ptr, const InplaceTupleHeaderData *base,
+			  TransactionId locker, const LockTrace *trace)
+{
+	own_lock.lxid = ProcLxid(MyProc);
+	own_lock.locator = RelLocator(rel);
+	own_lock.blk = blk;
+	own_lock.off = off;
+	own_lock.ptr = ptr;
+	own_lock.base = *base;
+	own_lock.locker = locker;
+	own_lock.trace = *trace;
+}
+
+static void
+forget_own_lock(void)
+{
+	own_lock.lxid = InvalidLocalTransactionId;
+}
+
+static bool
+is_own_lock(Relation rel, BlockNumber blk, OffsetNumber off,
+			UndoPtr ptr, TransactionId *locker, LockTrace *trace,
+			InplaceTupleHeader base)
+{
+	if (own_lock.ptr != ptr || own_lock.blk != blk || own_lock.off != off ||
+		!LocalTransactionIdIsValid(own_lock.lxid) ||
+		own_lock.lxid != ProcLxid(MyProc) ||
+		!RelFileLocatorEquals(own_lock.locator, RelLocator(rel)))
+		return false;
+	*locker = own_lock.locker;
+	*trace = own_lock.trace;
+	*base = own_lock.base;
+	return true;
+}
+
 bool
 inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 					OffsetNumber off, RowLockers *lockers)
@@ -127,8 +188,8 @@ inplace_get_lockers(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 		return true;
 	}
 
-	if (inplace_is_own_lock(rel, blk, off, HdrUndoPtr(tup), &lockers->xid,
-							&lockers->trace, &lockers->base))
+	if (is_own_lock(rel, blk, off, HdrUndoPtr(tup), &lockers->xid,
+					&lockers->trace, &lockers->base))
 	{
 		Assert(UndoFetch(rel, HdrUndoPtr(tup), blk, off, tup, false, &rec) &&
 			   rec.hdr.ur_type == UNDO_LOCK &&
@@ -244,7 +305,7 @@ inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 	Size		len = trace->nold * sizeof(OldLocker);
 
 	Assert(TransactionIdIsValid(GetCurrentTransactionIdIfAny()));
-	inplace_forget_own_lock();
+	forget_own_lock();
 	memcpy(payload, &locker, sizeof(uint32));
 	memcpy(payload + sizeof(uint32), trace->old, len);
 	return UndoBuild(dst, UNDO_LOCK, GetCurrentTransactionIdIfAny(),
@@ -315,7 +376,7 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 	if (undo_len > 0)
 	{
 		UndoRelease(&ui);
-		inplace_note_own_lock(rel, blk, off, ui.ptr, &base, locker, &trace);
+		note_own_lock(rel, blk, off, ui.ptr, &base, locker, &trace);
 	}
 	FreezeNoteUnset(rel, &unset, false);
 }

@@ -5,12 +5,27 @@
  *
  * Heap's callers name a version by its TID.  Here that is the row, and the version
  * follows from the snapshot, from the tag in the TID, or from what is remembered
- * of a search (found_row.c).
+ * of a search.
+ *
+ * Found with SnapshotDirty
+ *	  ON CONFLICT DO UPDATE, and the apply worker, look for a row with
+ *	  SnapshotDirty, and then lock it without flags, by its TID.  On heap that is
+ *	  the TID of the version found.  If another version has replaced it when the
+ *	  backend gets the lock, the backend is told so and looks again, for the row
+ *	  may have another key by then.  Here the versions of a row share the TID, so
+ *	  what was found is remembered.
+ *
+ *	  The apply worker's TID is that in the slot, which has the version, too.  ON
+ *	  CONFLICT comes with a TID alone.  It is that of the row found last, for of an
+ *	  index's rows it looks no further than the first in the way.  So the last row
+ *	  found is kept.  It is of use once: a backend that is told that the version was
+ *	  replaced looks for the row again before it comes back.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
+#include "page/slot.h"
 #include "page/tuple.h"
 #include "row/target.h"
 #include "row/visibility.h"
@@ -58,4 +73,53 @@ inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
 	if (status == XID_CURRENT)
 		return cid < target->snapshot->curcid;
 	return !XidInMVCCSnapshot(hdr->t_xid, target->snapshot);
+}
+
+/* the row found last */
+static struct
+{
+	Oid			relid;			/* or InvalidOid */
+	ItemPointerData tid;
+	VersionTag	tag;
+	TransactionId xmin;
+}			found_last;
+
+void
+inplace_note_found_row(Relation rel, TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+	Assert(TTS_IS_INPLACE(slot) && is->has_sysattrs);
+	found_last.relid = RelationGetRelid(rel);
+	found_last.tid = slot->tts_tid;
+	found_last.tag = is->tag;
+	found_last.xmin = is->xmin;
+}
+
+static void
+set_version(RowTarget *target, VersionTag tag, TransactionId xmin)
+{
+	target->kind = TARGET_FOUND;
+	target->tag = tag;
+	target->xmin = xmin;
+}
+
+bool
+inplace_target_found_row(Relation rel, const ItemPointerData *tid,
+						 TupleTableSlot *slot, RowTarget *target)
+{
+	InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+	if (tid == &slot->tts_tid && TTS_IS_INPLACE(slot) && !TTS_EMPTY(slot) &&
+		is->has_sysattrs)
+	{
+		set_version(target, is->tag, is->xmin);
+		return true;
+	}
+	if (found_last.relid != RelationGetRelid(rel) ||
+		!ItemPointerEquals(&found_last.tid, &target->tid))
+		return false;
+	set_version(target, found_last.tag, found_last.xmin);
+	found_last.relid = InvalidOid;
+	return true;
 }

@@ -46,4 +46,14 @@ extern void inplace_target_init(RowTarget *target, const ItemPointerData *tid,
 extern bool inplace_is_target(const RowTarget *target, InplaceTupleHeader hdr,
 							  XidStatus status, CommandId cid);
 
+/* the slot holds a version found through an index with SnapshotDirty */
+extern void inplace_note_found_row(Relation rel, TupleTableSlot *slot);
+
+/*
+ * Is the row at target->tid the one that the caller of tuple_lock has just found
+ * with SnapshotDirty?  Then the target is that version.
+ */
+extern bool inplace_target_found_row(Relation rel, const ItemPointerData *tid,
+									 TupleTableSlot *slot, RowTarget *target);
+
 #endif							/* INPLACE_TARGET_H */

@@ -28,7 +28,7 @@
 #include "page/tuple.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "row/found_row.h"
+#include "row/target.h"
 #include "row/visibility.h"
 #include "row/walk.h"
 #include "scan/fetch.h"
