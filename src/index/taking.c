@@ -391,7 +391,7 @@ key_is_unsure(const TakingIndex *index)
 }
 
 bool
-inplace_taking_unsure(const TakingIndexes *taking)
+inplace_taking_has_unsure_keys(const TakingIndexes *taking)
 {
 	for (int i = 0; i < taking->n; i++)
 		if (key_is_unsure(&taking->index[i]))
@@ -405,17 +405,17 @@ inplace_taking_unsure(const TakingIndexes *taking)
  * identical.  No page is locked; "old" is a copy of the newest version.
  */
 bool
-inplace_taking_settle(Relation rel, TakingIndexes *taking,
-					  InplaceTupleHeader old, Size len,
-					  TupleTableSlot *slot, ItemPointer tid)
+inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
+						   InplaceTupleHeader old, Size len,
+						   TupleTableSlot *slot, ItemPointer tid)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
 											  "inplace index keys",
 											  ALLOCSET_SMALL_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(cxt);
-	bool		apart = true;
+	bool		distinct = true;
 
-	for (int i = 0; i < taking->n && apart; i++)
+	for (int i = 0; i < taking->n && distinct; i++)
 	{
 		TakingIndex *ti = &taking->index[i];
 		Relation	index;
@@ -424,23 +424,23 @@ inplace_taking_settle(Relation rel, TakingIndexes *taking,
 			continue;
 		index = index_open(ti->indexid, RowExclusiveLock);
 		if (ti->kept)
-			ti->settled = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
+			ti->key_change = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
 				KEY_SAME : KEY_CLASH;
 		else
-			ti->settled = inplace_key_change(rel, index, old, slot, tid);
+			ti->key_change = inplace_key_change(rel, index, old, slot, tid);
 		index_close(index, NoLock);
-		apart = ti->settled != KEY_CLASH;
+		distinct = ti->key_change != KEY_CLASH;
 	}
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(cxt);
-	return apart;
+	return distinct;
 }
 
 /*
  * The same as inplace_taking_changed has said, now that it has been found out.
  */
 bool
-inplace_taking_settled(TakingIndexes *taking)
+inplace_taking_keys_verified(TakingIndexes *taking)
 {
 	bool		any = taking->payload_changed;
 
@@ -448,7 +448,7 @@ inplace_taking_settled(TakingIndexes *taking)
 	{
 		TakingIndex *index = &taking->index[i];
 
-		if (key_is_unsure(index) && index->settled == KEY_SAME)
+		if (key_is_unsure(index) && index->key_change == KEY_SAME)
 			index->changed = false;
 		any |= index->changed;
 	}

@@ -23,9 +23,9 @@ typedef struct TakingIndex
 								 * (kept_key.c) */
 	Size		columns_off;	/* if so, the columns that takes, in the chunk */
 	/* by the update at hand: */
-	bool		changed;		/* its key, or as long as that is not settled
+	bool		changed;		/* its key, or as long as that is not known
 								 * what it is computed from */
-	KeyChange	settled;
+	KeyChange	key_change;
 	bool		absent;			/* no entry with the new key can be there */
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
@@ -72,11 +72,11 @@ extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
 extern void inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 									   const RowDiff *diff,
 									   const InplaceTupleHeaderData *base);
-extern bool inplace_taking_unsure(const TakingIndexes *taking);
-extern bool inplace_taking_settle(Relation rel, TakingIndexes *taking,
-								  InplaceTupleHeader old, Size len,
-								  TupleTableSlot *slot, ItemPointer tid);
-extern bool inplace_taking_settled(TakingIndexes *taking);
+extern bool inplace_taking_has_unsure_keys(const TakingIndexes *taking);
+extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
+									   InplaceTupleHeader old, Size len,
+									   TupleTableSlot *slot, ItemPointer tid);
+extern bool inplace_taking_keys_verified(TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 								   ItemPointer tid, TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);

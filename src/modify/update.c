@@ -75,11 +75,11 @@ find_changes(UpdateState *us)
 	us->index_changed = inplace_diff_overlaps(&us->diff, us->index_attrs);
 	us->summary_changed = inplace_diff_overlaps(&us->diff, us->summary_attrs);
 	us->key_changed = inplace_diff_overlaps(&us->diff, us->key_attrs);
-	us->stale = us->taking != NULL &&
+	us->leaves_old_entry = us->taking != NULL &&
 		inplace_taking_changed(us->taking, &us->diff);
-	if (us->stale && us->verified && us->apart)
-		us->stale = inplace_taking_settled(us->taking);
-	if (us->stale && us->taking->payload_changed &&
+	if (us->leaves_old_entry && us->keys_verified && us->keys_distinct)
+		us->leaves_old_entry = inplace_taking_keys_verified(us->taking);
+	if (us->leaves_old_entry && us->taking->payload_changed &&
 		(us->newlen > MAX_ROW_WITH_PAYLOAD ||
 		 (us->newtup->t_natts & IP_HASEXTERNAL)))
 		us->index_changed = true;
@@ -276,9 +276,9 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 			TupleTableSlot *slot)
 {
 	inplace_own_row_page(us->buffer, &us->borrowed);
-	us->apart = inplace_taking_settle(us->rel, us->taking, old, len, slot,
-									  &us->target.tid);
-	us->verified = true;
+	us->keys_distinct = inplace_taking_verify_keys(us->rel, us->taking, old, len,
+												   slot, &us->target.tid);
+	us->keys_verified = true;
 }
 
 /* ---------------- the whole of it ---------------- */
@@ -446,8 +446,8 @@ typedef enum UpdateStep
 static UpdateStep
 look_at_copies(UpdateState *us, TupleTableSlot *slot)
 {
-	if (us->verified && !same_header(&us->verified_hdr, current_tuple(us)))
-		us->verified = false;
+	if (us->keys_verified && !same_header(&us->verified_hdr, current_tuple(us)))
+		us->keys_verified = false;
 
 	/* is the version copied not there any more?  (nothing was stored) */
 	if (us->oldcopy && !us->reserved &&
@@ -553,8 +553,8 @@ toast_row(UpdateState *us, TupleTableSlot *slot)
 static UpdateStep
 prepare_change(UpdateState *us, TupleTableSlot *slot)
 {
-	if (us->stale && !us->index_changed && !us->verified &&
-		inplace_taking_unsure(us->taking))
+	if (us->leaves_old_entry && !us->index_changed && !us->keys_verified &&
+		inplace_taking_has_unsure_keys(us->taking))
 	{
 		InplaceTupleHeader old = copy_current(us);
 		Size		len = inplace_tuple_len(old, item_len(us));
@@ -583,7 +583,7 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 static UpdateStep
 choose_place(UpdateState *us, bool *in_place)
 {
-	*in_place = !us->index_changed && (!us->verified || us->apart) &&
+	*in_place = !us->index_changed && (!us->keys_verified || us->keys_distinct) &&
 		!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
 	if (!*in_place && !inplace_update_find_page(us))
 		return STEP_AGAIN;
@@ -650,7 +650,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->newbuf = InvalidBuffer;
 	us->newvm = InvalidBuffer;
 	us->searched = false;
-	us->verified = false;
+	us->keys_verified = false;
 	us->logical = false;
 	UndoBegin(rel);
 
@@ -736,7 +736,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 		inplace_open_indexes(rel, slot);
 
 	inplace_rows_put++;
-	if (result == TM_Ok && in_place && us.stale)
+	if (result == TM_Ok && in_place && us.leaves_old_entry)
 		inplace_insert_entries(rel, taking, &us.target.tid, slot);
 	if (taking)
 		pfree(taking);

@@ -43,12 +43,11 @@ typedef struct UpdateState
 	Bitmapset  *key_attrs;		/* ... of the keys foreign keys may refer to, */
 	Bitmapset  *id_attrs;		/* ... of the replica identity */
 	TakingIndexes *taking;		/* indexes that can take it, or NULL */
-	bool		stale;			/* a key of theirs changed: the old entry
-								 * stays */
+	bool		leaves_old_entry;	/* a key of theirs changed */
 	bool		needs_sweep;	/* ... which makes the row one for VACUUM, and
 								 * it was not before */
-	bool		verified;		/* with the row as in verified_hdr, */
-	bool		apart;			/* ... the new keys may stand beside the old */
+	bool		keys_verified;	/* with the row as in verified_hdr, */
+	bool		keys_distinct;	/* ... the new may stand beside the old */
 	InplaceTupleHeaderData verified_hdr;
 	bool		needs_toast;	/* the new row, as the caller gave it */
 	InplaceTupleHeader oldcopy; /* what newtup was toasted against, */

@@ -64,7 +64,7 @@ inplace_update_in_place(UpdateState *us)
 	hdr->t_xid = us->xid;
 	hdr->t_tag = NextTag(us->rc.base.t_tag);
 	hdr->t_infomask = (us->rc.base.t_infomask & IP_STALE) |
-		(us->stale ? IP_STALE : 0) |
+		(us->leaves_old_entry ? IP_STALE : 0) |
 		(us->key_changed ? IP_KEYS_UPDATED : 0);
 
 	/*
@@ -72,8 +72,8 @@ inplace_update_in_place(UpdateState *us)
 	 * undo; with this one its sweep counts for nothing any more.
 	 */
 	us->needs_sweep = (us->rc.base.t_infomask & IP_STALE) ?
-		(us->rc.base.t_infomask & IP_FRESH) != 0 : us->stale;
-	if (us->stale)
+		(us->rc.base.t_infomask & IP_FRESH) != 0 : us->leaves_old_entry;
+	if (us->leaves_old_entry)
 		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base);
 
 	/*

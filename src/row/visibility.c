@@ -253,8 +253,8 @@ inplace_quick_visible(InplaceTupleHeader tup, Snapshot snapshot)
  * version is not visible, an older one may be.
  */
 int
-inplace_settle_visible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
-					   Snapshot snapshot)
+inplace_visible_slow(Relation rel, InplaceTupleHeader tup, Buffer buffer,
+					 Snapshot snapshot)
 {
 	if (HdrHasCid(tup) && TransactionIdIsCurrentTransactionId(tup->t_xid))
 		return HdrFreshCid(tup) < snapshot->curcid ? 1 : 0;

@@ -156,8 +156,8 @@ RowFillInfo(InplaceTupleHeader tup, RowVersionInfo *vi)
  * t_xid is not known yet, finds it out and leaves a hint.  The page must be
  * at least share-locked.  Same results.
  */
-extern int	inplace_settle_visible(Relation rel, InplaceTupleHeader tup,
-								   Buffer buffer, Snapshot snapshot);
+extern int	inplace_visible_slow(Relation rel, InplaceTupleHeader tup,
+								 Buffer buffer, Snapshot snapshot);
 
 static inline int
 RowVisible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
@@ -167,7 +167,7 @@ RowVisible(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 
 	if (likely(r >= 0) || (tup->t_infomask & (IP_HINT_BITS | IP_FROZEN)))
 		return r;
-	return inplace_settle_visible(rel, tup, buffer, snapshot);
+	return inplace_visible_slow(rel, tup, buffer, snapshot);
 }
 
 /*
