@@ -28,12 +28,14 @@
 #include "page/tuple.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
+#include "row/between.h"
 #include "row/target.h"
 #include "row/visibility.h"
 #include "row/walk.h"
 #include "scan/fetch.h"
 #include "scan/scan.h"
 #include "storage/predicate.h"
+#include "undo/hold.h"
 #include "undo/record.h"
 #include "undo/undo.h"
 #include "utils/memutils.h"
@@ -147,6 +149,10 @@ inplace_index_fetch_begin(Relation rel)
 	fetch->base.rel = rel;
 	ScanPinInit(&fetch->pin);
 	fetch->cxt = CurrentMemoryContext;
+
+	/* if no entry is found we hear no more of it */
+	if (ActiveSnapshotSet())
+		UndoHoldCheckScan(GetActiveSnapshot());
 	return &fetch->base;
 }
 
@@ -310,6 +316,10 @@ invisible_is_dead(InplaceIndexFetchData *fetch, Page page, ItemId lp,
 							  GlobalVisTestFor(rel), &all_visible);
 	if (state == ROW_DEAD || state == ROW_ABORTED_INSERT)
 		return true;
+	if (state == ROW_RECENTLY_DEAD &&
+		inplace_row_between(rel, BufferGetBlockNumber(fetch->pin.buffer), off,
+							(InplaceTupleHeader) PageGetItem(page, lp), NULL))
+		return true;
 	note_gone_rows(fetch, page, off, snapshot);
 	return false;
 }
@@ -333,6 +343,12 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 
 	/* one TID is one row, of which a snapshot sees one version at most */
 	*call_again = false;
+
+	if (unlikely(fetch->checked != snapshot))
+	{
+		UndoHoldCheckScan(snapshot);
+		fetch->checked = snapshot;
+	}
 
 	/*
 	 * A deferred unique check comes with the TID of its trigger event, and
@@ -503,6 +519,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	ItemId		lp;
 
 	InplaceRequirePreload();
+	UndoHoldCheckScan(snapshot);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);

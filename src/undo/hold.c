@@ -506,6 +506,24 @@ UndoHoldCheckSnapshot(Snapshot snapshot)
 	}
 }
 
+/*
+ * We are about to look for rows with a snapshot.  One that needed a row may find
+ * nothing any more where it was (row/between.c), so what may have been dropped is
+ * asked now.  While we have an xid and are running nobody relies on what we have
+ * published; so foreign key checks, which have other snapshots, leave it as it is.
+ */
+void
+UndoHoldCheckScan(Snapshot snapshot)
+{
+	if (likely(!published_before && !noted && !taken_back))
+		return;
+	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
+		!TransactionIdIsNormal(snapshot->xmax) ||
+		TransactionIdIsValid(MyProc->xid))
+		return;
+	UndoHoldCheckSnapshot(snapshot);
+}
+
 static void
 hold_xact_callback(XactEvent event, void *arg)
 {

@@ -20,5 +20,6 @@ extern bool UndoHoldBeforeUtility(Node *stmt);
 extern void UndoHoldSuspend(void);
 extern void UndoHoldResume(void);
 extern void UndoHoldCheckSnapshot(Snapshot snapshot);
+extern void UndoHoldCheckScan(Snapshot snapshot);
 
 #endif							/* INPLACE_HOLD_H */

@@ -92,6 +92,7 @@ extern void UndoHoldersShmemInit(void);
 /* called before versions are dropped or extents given back */
 extern bool UndoHoldersAny(void);
 extern void UndoHoldersRead(UndoBounds *bounds);
+extern const UndoBounds *UndoHoldersLately(TransactionId xid);
 extern void UndoHoldersLook(TransactionId horizon);
 
 #endif							/* INPLACE_HOLDERS_H */
