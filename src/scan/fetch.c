@@ -324,6 +324,16 @@ invisible_is_dead(InplaceIndexFetchData *fetch, Page page, ItemId lp,
 	return false;
 }
 
+/* once for each snapshot that the scan comes with */
+static inline void
+check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
+{
+	if (likely(fetch->checked == snapshot))
+		return;
+	UndoHoldCheckScan(snapshot);
+	fetch->checked = snapshot;
+}
+
 static bool
 inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 						  Snapshot snapshot, TupleTableSlot *slot,
@@ -344,11 +354,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	/* one TID is one row, of which a snapshot sees one version at most */
 	*call_again = false;
 
-	if (unlikely(fetch->checked != snapshot))
-	{
-		UndoHoldCheckScan(snapshot);
-		fetch->checked = snapshot;
-	}
+	check_snapshot(fetch, snapshot);
 
 	/*
 	 * A deferred unique check comes with the TID of its trigger event, and
