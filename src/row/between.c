@@ -30,6 +30,11 @@
  *		have seen the row.  So while a held one does not see Y the row stays.
  *	  - A backend that has locked a version, or waits for it, has a snapshot that
  *		sees that version and not Y.
+ *	  - A backend that sees a row where it was before it was moved, and locks it,
+ *		goes on to the new place.  In READ COMMITTED it has to find the row there, or
+ *		its next place: while a held one may do so ("follows") and does not see Y the
+ *		row stays.  In REPEATABLE READ only FOR KEY SHARE goes on, and fails if the
+ *		place is not that of the row any more (lock_chain.c).
  *	  - Standbys are told Y as the conflict horizon of the prune, or of the
  *		deletion of index entries, as for any row.
  *	  - Undo of the row is given back as if the row had been pruned later
@@ -95,7 +100,8 @@ inplace_row_between(Relation rel, BlockNumber block, OffsetNumber off,
 	for (int i = 0; i < bounds->nheld; i++)
 	{
 		done[i] = TransactionIdPrecedes(hdr.t_xid, bounds->held[i].xmin);
-		if (!done[i] && bounds->held[i].serializable)
+		if (!done[i] &&
+			(bounds->held[i].serializable || bounds->held[i].follows))
 			return false;
 	}
 

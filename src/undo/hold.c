@@ -42,6 +42,12 @@
  *	  outlive their command: exported ones, and whatever the function of a
  *	  Function Call message does.
  *
+ *	  A row that has been moved since the snapshot was taken is followed to its new
+ *	  place by a query that locks rows, and by WHERE CURRENT OF of a cursor.  The
+ *	  snapshot sees nothing there, but what is there may be needed.  "follows" says
+ *	  that the transaction has run such a query, or has had a portal that is not the
+ *	  client's unnamed one.
+ *
  *	  A function in C, or of an operator class, may be noticed only by the
  *	  snapshot that it uses, in ExecutorStart or UndoHoldCheckSnapshot.  Then
  *	  all is taken back, too, and every snapshot of the transaction that is newer
@@ -316,10 +322,20 @@ said_to_take_none(void)
 }
 
 /*
+ * May the query, or another that names its cursor, go on to where a row was moved?
+ */
+static bool
+may_follow(const QueryDesc *queryDesc)
+{
+	return ActivePortal == NULL || ActivePortal->name[0] != '\0' ||
+		queryDesc->plannedstmt->rowMarks != NIL;
+}
+
+/*
  * A query is about to be started with this snapshot.
  */
 static void
-note_snapshot(Snapshot snapshot)
+note_snapshot(Snapshot snapshot, bool follows)
 {
 	UndoHolderSlot *slot;
 
@@ -328,6 +344,8 @@ note_snapshot(Snapshot snapshot)
 		return;
 	if (noted)
 	{
+		if (follows)
+			pg_atomic_write_u32(&my_slot()->follows, 1);
 		if (!TransactionIdPrecedes(noted_xmax, snapshot->xmax))
 			return;
 		if (said_to_take_none())
@@ -353,6 +371,7 @@ note_snapshot(Snapshot snapshot)
 	noted_xmax = snapshot->xmax;
 	pg_atomic_write_u32(&slot->newest_xmax, noted_xmax);
 	pg_atomic_write_u32(&slot->closed, 0);
+	pg_atomic_write_u32(&slot->follows, follows);
 	slot->status = MyBEEntry;
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->lxid, ProcLxid(MyProc));
@@ -440,7 +459,7 @@ note_query(QueryDesc *queryDesc, int eflags)
 		if (IsolationUsesXactSnapshot())
 			note_other_snapshot(queryDesc->snapshot);
 		else
-			note_snapshot(queryDesc->snapshot);
+			note_snapshot(queryDesc->snapshot, may_follow(queryDesc));
 	}
 	if (prev_ExecutorStart_hook)
 		prev_ExecutorStart_hook(queryDesc, eflags);
@@ -522,6 +541,16 @@ UndoHoldCheckScan(Snapshot snapshot)
 		TransactionIdIsValid(MyProc->xid))
 		return;
 	UndoHoldCheckSnapshot(snapshot);
+}
+
+/*
+ * Can something have been dropped that the transaction's snapshot does not see, but
+ * that a row which it does see leads to?
+ */
+bool
+UndoHoldMayLackMoved(void)
+{
+	return published_before && TransactionIdIsValid(get_passed());
 }
 
 static void

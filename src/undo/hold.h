@@ -21,5 +21,6 @@ extern void UndoHoldSuspend(void);
 extern void UndoHoldResume(void);
 extern void UndoHoldCheckSnapshot(Snapshot snapshot);
 extern void UndoHoldCheckScan(Snapshot snapshot);
+extern bool UndoHoldMayLackMoved(void);
 
 #endif							/* INPLACE_HOLD_H */

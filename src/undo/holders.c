@@ -114,6 +114,7 @@ UndoHoldersShmemInit(void)
 		pg_atomic_init_u32(&slot->lxid, InvalidLocalTransactionId);
 		pg_atomic_init_u32(&slot->newest_xmax, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->closed, 0);
+		pg_atomic_init_u32(&slot->follows, 0);
 		pg_atomic_init_u32(&slot->passed, InvalidTransactionId);
 		slot->status = NULL;
 		pg_atomic_init_u64(&slot->ended, 0);
@@ -174,6 +175,7 @@ read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,
 	held->xmin = xmin;
 	held->xmax = pg_atomic_read_u32(&slot->newest_xmax);
 	held->serializable = false;
+	held->follows = pg_atomic_read_u32(&slot->follows) != 0;
 	return true;
 }
 
@@ -194,6 +196,7 @@ read_slot(PGPROC *proc, int n, TransactionId xmin, bool young,
 	{
 		held->xmax = pg_atomic_read_u32(&slot->xmax);
 		held->serializable = pg_atomic_read_u32(&slot->serializable) != 0;
+		held->follows = false;
 		*idle = !young && is_idle(slot->status);
 		return *idle || !has_xid;
 	}

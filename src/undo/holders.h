@@ -24,6 +24,7 @@ typedef struct UndoHeldSnapshot
 	TransactionId xmin;			/* sees what has committed before */
 	TransactionId xmax;			/* sees nothing from here on */
 	bool		serializable;	/* has to be found to conflict with writers */
+	bool		follows;		/* may come to places where a row was moved since */
 } UndoHeldSnapshot;
 
 /*
@@ -54,6 +55,7 @@ typedef struct UndoHolderSlot
 	pg_atomic_uint32 lxid;		/* which transaction, or invalid */
 	pg_atomic_uint32 newest_xmax;	/* none has a newer xmax */
 	pg_atomic_uint32 closed;	/* no new one while this is set */
+	pg_atomic_uint32 follows;	/* cursors, row locks: see hold.c */
 	pg_atomic_uint32 passed;	/* newest all_see given out that relies on
 								 * this slot; written with ProcArrayLock
 								 * exclusive */

@@ -160,6 +160,52 @@ $old->query_safe('COMMIT');
 $old->quit;
 check_clean($node, 'at the end');
 
+# ---- a row that the snapshot sees, and that has been moved twice since (hash indexes take
+# no updates in place): who sees the first place follows it to the last one
+
+foreach my $case (
+	[ 'row locks of a cursor', 'BEGIN', [ 'DECLARE c CURSOR FOR SELECT id, k FROM q WHERE id = 1 FOR UPDATE' ],
+		'FETCH ALL FROM c', qr/^1\|31$/m ],
+	[ 'WHERE CURRENT OF', 'BEGIN', [ 'DECLARE c CURSOR FOR SELECT id, k FROM q WHERE id = 1', 'FETCH 1 FROM c' ],
+		'UPDATE q SET k = -1 WHERE CURRENT OF c RETURNING id, k', qr/^1\|-1$/m ],
+	[ 'FOR KEY SHARE of a cursor', 'BEGIN', [ 'DECLARE c CURSOR FOR SELECT id FROM q WHERE id = 1 FOR KEY SHARE' ],
+		'FETCH ALL FROM c', qr/^1$/m ],
+	[ 'FOR KEY SHARE', 'BEGIN ISOLATION LEVEL REPEATABLE READ', [ 'SELECT count(*) FROM q' ],
+		'SELECT id FROM q WHERE id = 1 FOR KEY SHARE', undef ])
+{
+	my ($what, $begin, $before, $statement, $expected) = @$case;
+	foreach my $reused (0, 1)
+	{
+		fill();
+		$node->safe_psql('postgres', 'CREATE INDEX q_hash ON q USING hash (k)');
+		$old = psql_session($node);
+		$old->query_safe($_) foreach ($begin, @$before);
+		$node->safe_psql('postgres', $_) foreach (
+			(map { "UPDATE q SET k = ${_}1 WHERE id = 1" } 1 .. 3),
+			'DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$', 'VACUUM q');
+		$node->safe_psql('postgres', q{INSERT INTO q (k, pad) SELECT i, 'z' FROM generate_series(5001, 5300) i}) if $reused;
+		my $out = $old->query($statement);
+		if (defined $expected)
+		{
+			like($out, $expected, "$what finds the row, " . ($reused ? 'places used again' : 'places empty'));
+		}
+		else
+		{
+			# either it fails or the lock holds
+			my $rc = $node->psql('postgres', q{SET lock_timeout = '100ms'; DELETE FROM q WHERE id = 1});
+			my $ok = $old->query('SELECT 1');
+			ok($rc != 0 || $ok !~ /1/, "$what locks the row or fails, " . ($reused ? 'places used again' : 'places empty'));
+		}
+		if ($what =~ /KEY SHARE of a cursor/)
+		{
+			my $rc = $node->psql('postgres', q{SET lock_timeout = '100ms'; DELETE FROM q WHERE id = 1});
+			isnt($rc, 0, '... and locks it where it is');
+		}
+		$old->quit;
+	}
+}
+check_clean($node, 'moved rows');
+
 # ---- a standby whose query sees the rows is told; with feedback they stay
 
 $node->backup('b');
