@@ -151,8 +151,7 @@ inplace_index_fetch_begin(Relation rel)
 	fetch->cxt = CurrentMemoryContext;
 
 	/* if no entry is found we hear no more of it */
-	if (ActiveSnapshotSet())
-		UndoHoldCheckScan(GetActiveSnapshot());
+	UndoHoldCheckActive();
 	return &fetch->base;
 }
 

@@ -544,6 +544,19 @@ UndoHoldCheckScan(Snapshot snapshot)
 }
 
 /*
+ * The same where a scan's snapshot is not known yet, but taken to be the active one.
+ * The planner's scans of the ends of an index come here with the snapshot of the
+ * planning, which ends before its query's is noted.  While we have not said that we
+ * take none, new ones are nothing to wonder at.
+ */
+void
+UndoHoldCheckActive(void)
+{
+	if (ActiveSnapshotSet() && (!noted || said_to_take_none()))
+		UndoHoldCheckScan(GetActiveSnapshot());
+}
+
+/*
  * Can something have been dropped that the transaction's snapshot does not see, but
  * that a row which it does see leads to?
  */

@@ -160,6 +160,21 @@ $old->query_safe('COMMIT');
 $old->quit;
 check_clean($node, 'at the end');
 
+# ---- a long query of READ COMMITTED, for whose plan the end of an index was looked at
+
+fill();
+$old = psql_session($node);
+$old->query_safe($_) foreach ('BEGIN', 'SELECT 1');
+$node->safe_psql('postgres', 'SELECT pg_current_xact_id()');
+$old->query_until(qr/running/, "\\echo running\nSELECT count(*), pg_sleep(60) FROM q WHERE id > 1990;\n");
+poll_value($node, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}, 60);
+$node->safe_psql('postgres', $_) foreach (q{INSERT INTO q (k, pad) SELECT i, 'x' FROM generate_series(2001, 3000) i},
+	'DELETE FROM q WHERE k > 2000',
+	'DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$', 'VACUUM q');
+is(rows(), 2000, 'rows after the snapshot of a long query of READ COMMITTED');
+$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
+eval { $old->quit };
+
 # ---- a row that the snapshot sees, and that has been moved twice since (hash indexes take
 # no updates in place): who sees the first place follows it to the last one
 
