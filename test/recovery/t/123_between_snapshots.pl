@@ -122,7 +122,8 @@ foreach my $level ('REPEATABLE READ', 'READ COMMITTED')
 	is(scalar(split /\n/, $second->query_safe('FETCH ALL FROM c')), 2999, '... and sees them');
 	$second->query_safe('COMMIT');
 	$node->safe_psql('postgres', 'VACUUM q');
-	is(rows(), 2000, '... until it has gone');
+	# (a cursor of READ COMMITTED may be asked for where a row was moved: nothing goes)
+	is(rows(), $level eq 'READ COMMITTED' ? 3000 : 2000, '... until it has gone');
 	is(scalar(split /\n/, $first->query_safe('FETCH ALL FROM c')), 1999, 'the first saw none of them');
 	$first->query_safe('COMMIT');
 	$_->quit foreach ($first, $second);
