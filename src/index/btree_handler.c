@@ -37,7 +37,6 @@
 #include "optimizer/optimizer.h"
 #include "own.h"
 #include "page/recent.h"
-#include "undo/hold.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -144,7 +143,6 @@ inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 			fetch->only_scan = want_itup ? scan : NULL;
 		scan->xs_want_itup = true;
 	}
-	UndoHoldCheckScan(scan->xs_snapshot);
 	inplace_nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
 	scan->xs_want_itup = want_itup;
 	BtSetDropPin(scan);

@@ -28,8 +28,6 @@ typedef struct InplaceIndexFetchData
 	OffsetNumber gone_first;
 	OffsetNumber gone_last;
 
-	Snapshot	checked;		/* the last that UndoHoldCheckScan has seen */
-
 	/* left by an inplace_btree scan: the entry that the next TID is from */
 	Relation	index;
 	IndexTuple	itup;

@@ -7,7 +7,6 @@
  */
 #include "inplace.h"
 
-#include "access/transam.h"
 #include "modify/lock_chain.h"
 #include "modify/modify.h"
 #include "nodes/lockoptions.h"
@@ -24,7 +23,6 @@
 #include "row/walk.h"
 #include "storage/lmgr.h"
 #include "undo/append.h"
-#include "undo/hold.h"
 #include "wal/log.h"
 
 /*
@@ -357,8 +355,6 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 	rl->tmfd->xmax = current_tuple(rl)->t_xid;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	inplace_row_wait_done(rl->rel, &rl->left);
-	if (!locked && UndoHoldMayLackMoved() && TransactionIdDidCommit(mover))
-		lock.mover = mover;
 	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode,
 								   locked ? NULL : &lock, &xwait))
 	{

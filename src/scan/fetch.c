@@ -28,14 +28,12 @@
 #include "page/tuple.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
-#include "row/between.h"
 #include "row/target.h"
 #include "row/visibility.h"
 #include "row/walk.h"
 #include "scan/fetch.h"
 #include "scan/scan.h"
 #include "storage/predicate.h"
-#include "undo/hold.h"
 #include "undo/record.h"
 #include "undo/undo.h"
 #include "utils/memutils.h"
@@ -149,9 +147,6 @@ inplace_index_fetch_begin(Relation rel)
 	fetch->base.rel = rel;
 	ScanPinInit(&fetch->pin);
 	fetch->cxt = CurrentMemoryContext;
-
-	/* if no entry is found we hear no more of it */
-	UndoHoldCheckActive();
 	return &fetch->base;
 }
 
@@ -315,22 +310,8 @@ invisible_is_dead(InplaceIndexFetchData *fetch, Page page, ItemId lp,
 							  GlobalVisTestFor(rel), &all_visible);
 	if (state == ROW_DEAD || state == ROW_ABORTED_INSERT)
 		return true;
-	if (state == ROW_RECENTLY_DEAD &&
-		inplace_row_between(rel, BufferGetBlockNumber(fetch->pin.buffer), off,
-							(InplaceTupleHeader) PageGetItem(page, lp), NULL))
-		return true;
 	note_gone_rows(fetch, page, off, snapshot);
 	return false;
-}
-
-/* once for each snapshot that the scan comes with */
-static inline void
-check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
-{
-	if (likely(fetch->checked == snapshot))
-		return;
-	UndoHoldCheckScan(snapshot);
-	fetch->checked = snapshot;
 }
 
 static bool
@@ -352,8 +333,6 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 
 	/* one TID is one row, of which a snapshot sees one version at most */
 	*call_again = false;
-
-	check_snapshot(fetch, snapshot);
 
 	/*
 	 * A deferred unique check comes with the TID of its trigger event, and
@@ -524,7 +503,6 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	ItemId		lp;
 
 	InplaceRequirePreload();
-	UndoHoldCheckScan(snapshot);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);

@@ -42,12 +42,6 @@
  *	  outlive their command: exported ones, and whatever the function of a
  *	  Function Call message does.
  *
- *	  A row that has been moved since the snapshot was taken is followed to its new
- *	  place by a query that locks rows, and by WHERE CURRENT OF of a cursor.  The
- *	  snapshot sees nothing there, but what is there may be needed.  "follows" says
- *	  that the transaction has run such a query, or has had a portal that is not the
- *	  client's unnamed one.
- *
  *	  A function in C, or of an operator class, may be noticed only by the
  *	  snapshot that it uses, in ExecutorStart or UndoHoldCheckSnapshot.  Then
  *	  all is taken back, too, and every snapshot of the transaction that is newer
@@ -322,20 +316,10 @@ said_to_take_none(void)
 }
 
 /*
- * May the query, or another that names its cursor, go on to where a row was moved?
- */
-static bool
-may_follow(const QueryDesc *queryDesc)
-{
-	return ActivePortal == NULL || ActivePortal->name[0] != '\0' ||
-		queryDesc->plannedstmt->rowMarks != NIL;
-}
-
-/*
  * A query is about to be started with this snapshot.
  */
 static void
-note_snapshot(Snapshot snapshot, bool follows)
+note_snapshot(Snapshot snapshot)
 {
 	UndoHolderSlot *slot;
 
@@ -344,8 +328,6 @@ note_snapshot(Snapshot snapshot, bool follows)
 		return;
 	if (noted)
 	{
-		if (follows)
-			pg_atomic_write_u32(&my_slot()->follows, 1);
 		if (!TransactionIdPrecedes(noted_xmax, snapshot->xmax))
 			return;
 		if (said_to_take_none())
@@ -371,7 +353,6 @@ note_snapshot(Snapshot snapshot, bool follows)
 	noted_xmax = snapshot->xmax;
 	pg_atomic_write_u32(&slot->newest_xmax, noted_xmax);
 	pg_atomic_write_u32(&slot->closed, 0);
-	pg_atomic_write_u32(&slot->follows, follows);
 	slot->status = MyBEEntry;
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->lxid, ProcLxid(MyProc));
@@ -459,7 +440,7 @@ note_query(QueryDesc *queryDesc, int eflags)
 		if (IsolationUsesXactSnapshot())
 			note_other_snapshot(queryDesc->snapshot);
 		else
-			note_snapshot(queryDesc->snapshot, may_follow(queryDesc));
+			note_snapshot(queryDesc->snapshot);
 	}
 	if (prev_ExecutorStart_hook)
 		prev_ExecutorStart_hook(queryDesc, eflags);
@@ -523,47 +504,6 @@ UndoHoldCheckSnapshot(Snapshot snapshot)
 		take_back();
 		check_if_unknown(snapshot);
 	}
-}
-
-/*
- * We are about to look for rows with a snapshot.  One that needed a row may find
- * nothing any more where it was (row/between.c), so what may have been dropped is
- * asked now.  While we have an xid and are running nobody relies on what we have
- * published; so foreign key checks, which have other snapshots, leave it as it is.
- */
-void
-UndoHoldCheckScan(Snapshot snapshot)
-{
-	if (likely(!published_before && !noted && !taken_back))
-		return;
-	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
-		!TransactionIdIsNormal(snapshot->xmax) ||
-		TransactionIdIsValid(MyProc->xid))
-		return;
-	UndoHoldCheckSnapshot(snapshot);
-}
-
-/*
- * The same where a scan's snapshot is not known yet, but taken to be the active one.
- * The planner's scans of the ends of an index come here with the snapshot of the
- * planning, which ends before its query's is noted.  While we have not said that we
- * take none, new ones are nothing to wonder at.
- */
-void
-UndoHoldCheckActive(void)
-{
-	if (ActiveSnapshotSet() && (!noted || said_to_take_none()))
-		UndoHoldCheckScan(GetActiveSnapshot());
-}
-
-/*
- * Can something have been dropped that the transaction's snapshot does not see, but
- * that a row which it does see leads to?
- */
-bool
-UndoHoldMayLackMoved(void)
-{
-	return published_before && TransactionIdIsValid(get_passed());
 }
 
 static void

@@ -70,7 +70,6 @@
 #include "storage/procarray.h"
 #include "undo/holders.h"
 #include "undo/seen.h"
-#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 bool		inplace_squeeze_undo = true;
@@ -82,10 +81,6 @@ static bool saw_held = false;
 
 /* a READ COMMITTED transaction's snapshot that is younger is not worth it */
 #define HELD_MIN_AGE	1000
-
-/* UndoHoldersLately reads again after so many xids if that may help, or anyway */
-#define LATELY_MIN_AGE	32
-#define LATELY_MAX_AGE	1000000
 
 Size
 UndoHoldersShmemSize(void)
@@ -114,7 +109,6 @@ UndoHoldersShmemInit(void)
 		pg_atomic_init_u32(&slot->lxid, InvalidLocalTransactionId);
 		pg_atomic_init_u32(&slot->newest_xmax, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->closed, 0);
-		pg_atomic_init_u32(&slot->follows, 0);
 		pg_atomic_init_u32(&slot->passed, InvalidTransactionId);
 		slot->status = NULL;
 		pg_atomic_init_u64(&slot->ended, 0);
@@ -175,7 +169,6 @@ read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,
 	held->xmin = xmin;
 	held->xmax = pg_atomic_read_u32(&slot->newest_xmax);
 	held->serializable = false;
-	held->follows = pg_atomic_read_u32(&slot->follows) != 0;
 	return true;
 }
 
@@ -196,7 +189,6 @@ read_slot(PGPROC *proc, int n, TransactionId xmin, bool young,
 	{
 		held->xmax = pg_atomic_read_u32(&slot->xmax);
 		held->serializable = pg_atomic_read_u32(&slot->serializable) != 0;
-		held->follows = false;
 		*idle = !young && is_idle(slot->status);
 		return *idle || !has_xid;
 	}
@@ -289,41 +281,6 @@ UndoHoldersRead(UndoBounds *b)
 	UndoSeenReadSlots(&reads.others, slot_before);
 	UndoSeenReadSlots(&reads.others, slot_after);
 	UndoSeenReadEnd(&reads.others, &b->others_see);
-}
-
-/*
- * Bounds with which all snapshots but held ones see xid, or NULL if there are no
- * such bounds, or no held snapshots.  They are read again only when some xids have
- * been used since, as that takes ProcArrayLock exclusively, and what was read once
- * stays true.
- */
-const UndoBounds *
-UndoHoldersLately(TransactionId xid)
-{
-	static UndoBounds *lately = NULL;
-	static TransactionId read_at;
-	TransactionId next;
-
-	if (!UndoHoldersAny())
-		return NULL;
-	if (lately == NULL)
-	{
-		lately = MemoryContextAlloc(TopMemoryContext, sizeof(UndoBounds));
-		lately->nheld = 0;
-		lately->all_see = InvalidTransactionId;
-	}
-	next = ReadNextTransactionId();
-	if (!TransactionIdIsValid(lately->all_see) ||
-		(uint32) (next - read_at) > LATELY_MAX_AGE ||
-		(!TransactionIdPrecedes(xid, lately->all_see) &&
-		 (uint32) (next - read_at) >= LATELY_MIN_AGE))
-	{
-		UndoHoldersRead(lately);
-		read_at = next;
-	}
-	if (lately->nheld == 0 || !TransactionIdPrecedes(xid, lately->all_see))
-		return NULL;
-	return lately;
 }
 
 /*

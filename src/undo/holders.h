@@ -24,7 +24,6 @@ typedef struct UndoHeldSnapshot
 	TransactionId xmin;			/* sees what has committed before */
 	TransactionId xmax;			/* sees nothing from here on */
 	bool		serializable;	/* has to be found to conflict with writers */
-	bool		follows;		/* may come to places where a row was moved since */
 } UndoHeldSnapshot;
 
 /*
@@ -55,7 +54,6 @@ typedef struct UndoHolderSlot
 	pg_atomic_uint32 lxid;		/* which transaction, or invalid */
 	pg_atomic_uint32 newest_xmax;	/* none has a newer xmax */
 	pg_atomic_uint32 closed;	/* no new one while this is set */
-	pg_atomic_uint32 follows;	/* cursors, row locks: see hold.c */
 	pg_atomic_uint32 passed;	/* newest all_see given out that relies on
 								 * this slot; written with ProcArrayLock
 								 * exclusive */
@@ -94,7 +92,6 @@ extern void UndoHoldersShmemInit(void);
 /* called before versions are dropped or extents given back */
 extern bool UndoHoldersAny(void);
 extern void UndoHoldersRead(UndoBounds *bounds);
-extern const UndoBounds *UndoHoldersLately(TransactionId xid);
 extern void UndoHoldersLook(TransactionId horizon);
 
 #endif							/* INPLACE_HOLDERS_H */

@@ -256,8 +256,8 @@ prune_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer, Buffer vmbuffer,
 			return false;
 		inplace_check_items(vac->rel, page, blk);
 		inplace_prune_page(vac->rel, buffer, vac->vistest,
-						   vac->cutoffs.OldestXmin, vac->bounds,
-						   vac->nindexes == 0, InvalidOffsetNumber, pruned);
+						   vac->cutoffs.OldestXmin, vac->nindexes == 0,
+						   InvalidOffsetNumber, pruned);
 		pruned->ndead += before.ndead;
 		pruned->nunused += before.nunused;
 		pruned->modified |= before.modified;
@@ -485,12 +485,6 @@ set_cutoffs(InplaceVacuum *vac, VacuumParams *params)
 	/* after OldestXmin, see the invariants */
 	vac->rel_pages = RelationGetNumberOfBlocks(rel);
 	vac->vistest = GlobalVisTestFor(rel);
-	/* (whether any are held may not be known yet where there is no undo) */
-	if (inplace_squeeze_undo && !RelationUsesLocalBuffers(rel))
-	{
-		vac->bounds = palloc(sizeof(UndoBounds));
-		UndoHoldersRead(vac->bounds);
-	}
 	vac->new_relfrozenxid = vac->cutoffs.OldestXmin;
 	vac->new_relminmxid = vac->cutoffs.OldestMxact;
 	vac->old_live_tuples = rel->rd_rel->reltuples;

@@ -19,7 +19,6 @@
 
 #include "access/transam.h"
 #include "access/visibilitymap.h"
-#include "btree/recycle.h"
 #include "btree/shorten.h"
 #include "index/btree_handler.h"
 #include "index/merge_leaves.h"
@@ -319,30 +318,6 @@ vacuum_merge_index_pages(InplaceVacuum *vac)
 	pfree(give_back);
 }
 
-/*
- * Pages of the indexes that were deleted since a snapshot is held.
- */
-static void
-recycle_deleted_pages(InplaceVacuum *vac)
-{
-	if (vac->bounds == NULL)
-		return;
-	UndoHoldersRead(vac->bounds);
-	if (vac->bounds->nheld == 0)
-		return;
-	for (int i = 0; i < vac->nindexes; i++)
-	{
-		IndexVacuumInfo info;
-
-		if (inplace_vacuum_failsafe(vac))
-			return;
-		if (!inplace_index_is_btree(vac->indrels[i]))
-			continue;
-		init_index_info(vac, vac->indrels[i], vac->new_rel_tuples, true, &info);
-		(void) inplace_recycle_deleted(&info, vac->rel, vac->bounds, vac->indstats[i]);
-	}
-}
-
 void
 inplace_vacuum_cleanup_indexes(InplaceVacuum *vac)
 {
@@ -371,7 +346,6 @@ inplace_vacuum_cleanup_indexes(InplaceVacuum *vac)
 		}
 	}
 	PROGRESS_INDEXES(0, 0);
-	recycle_deleted_pages(vac);
 }
 
 void
