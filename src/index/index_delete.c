@@ -439,7 +439,7 @@ typedef struct Deletion
 {
 	Relation	rel;
 	TM_IndexDeleteOp *delstate;
-	bool		sweep;
+	const SweepOp *sweep;		/* if it is one */
 	Page		index_page;		/* if the index may have stale entries */
 	GlobalVisState *vistest;
 	const IndexKey *key;		/* ... and its keys are computed */
@@ -479,7 +479,7 @@ sweep_needs(Deletion *d, TM_IndexDelete *deltid, IndexTuple itup,
 		case KEY_UNSURE:
 			break;
 	}
-	stale_rows_drop(inplace_sweep.rows, &deltid->tid);
+	stale_rows_drop(d->sweep->rows, &deltid->tid);
 	return true;
 }
 
@@ -634,8 +634,8 @@ prepare_question(Deletion *d)
 		d->key = inplace_index_key(index);
 	if (d->sweep)
 	{
-		q->oldest_xmin = inplace_sweep.horizon;
-		q->keys = inplace_sweep.keys;
+		q->oldest_xmin = d->sweep->horizon;
+		q->keys = d->sweep->keys;
 	}
 	else if (d->key != NULL && ins != NULL && ins->index == index &&
 			 inplace_can_let_go(ins))
@@ -745,7 +745,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 	Buffer		index_buffer = InvalidBuffer;
 
 	d.vistest = GlobalVisTestFor(rel);
-	d.sweep = sweep;
+	d.sweep = sweep ? (const SweepOp *) delstate : NULL;
 	ItemPointerSetInvalid(&d.long_row);
 
 	/* the caller has it locked */

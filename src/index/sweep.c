@@ -51,15 +51,13 @@
 /* how often it is looked whether there are more leaves than pages */
 #define CIRCLE_CHECK_PAGES	1024
 
-Sweep		inplace_sweep;
-
 typedef struct SweepState
 {
 	Relation	table;
 	Relation	index;
 	StaleRows  *rows;
 	VersionKeys keys;			/* of the rows on the page */
-	TM_IndexDeleteOp op;
+	SweepOp		sweep;
 	BlockNumber empty_pages;
 	Size		freed;			/* bytes */
 	MemoryContext page_cxt;		/* reset after each page */
@@ -68,13 +66,13 @@ typedef struct SweepState
 static void
 add_tid(SweepState *ss, ItemPointer tid, OffsetNumber off)
 {
-	TM_IndexDelete *deltid = &ss->op.deltids[ss->op.ndeltids];
-	TM_IndexStatus *status = &ss->op.status[ss->op.ndeltids];
+	TM_IndexDelete *deltid = &ss->sweep.op.deltids[ss->sweep.op.ndeltids];
+	TM_IndexStatus *status = &ss->sweep.op.status[ss->sweep.op.ndeltids];
 
 	if (!stale_rows_wanted(ss->rows, tid))
 		return;
 	deltid->tid = *tid;
-	deltid->id = ss->op.ndeltids++;
+	deltid->id = ss->sweep.op.ndeltids++;
 	status->idxoffnum = off;
 	status->knowndeletable = false;
 	status->promising = false;
@@ -90,7 +88,7 @@ collect_tids(SweepState *ss, Page page)
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 
-	ss->op.ndeltids = 0;
+	ss->sweep.op.ndeltids = 0;
 	if (P_IGNORE(opaque))
 		return;
 	for (OffsetNumber off = P_FIRSTDATAKEY(opaque); off <= maxoff; off++)
@@ -139,10 +137,10 @@ static void
 compute_keys(SweepState *ss)
 {
 	version_keys_free(&ss->keys);
-	for (int i = 0; i < ss->op.ndeltids; i++)
+	for (int i = 0; i < ss->sweep.op.ndeltids; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		want_key(ss, &ss->op.deltids[i].tid);
+		want_key(ss, &ss->sweep.op.deltids[i].tid);
 		if (version_keys_are_many(&ss->keys))
 			version_keys_compute(&ss->keys);
 	}
@@ -243,20 +241,20 @@ sweep_page(SweepState *ss, Buffer buffer)
 	Size		free_space;
 
 	collect_tids(ss, page);
-	if (ss->op.ndeltids == 0)
+	if (ss->sweep.op.ndeltids == 0)
 		return;
 
 	_bt_unlockbuf(ss->index, buffer);
-	if (inplace_sweep.keys != NULL)
+	if (ss->sweep.keys != NULL)
 		compute_keys(ss);
 	_bt_lockbuf(ss->index, buffer, BT_WRITE);
 	collect_tids(ss, page);
-	if (ss->op.ndeltids == 0)
+	if (ss->sweep.op.ndeltids == 0)
 		return;
 
-	ss->op.iblknum = BufferGetBlockNumber(buffer);
+	ss->sweep.op.iblknum = BufferGetBlockNumber(buffer);
 	free_space = PageGetExactFreeSpace(page);
-	_bt_delitems_delete_check(ss->index, buffer, ss->table, &ss->op);
+	_bt_delitems_delete_check(ss->index, buffer, ss->table, &ss->sweep.op);
 	ss->freed += PageGetExactFreeSpace(page) - free_space;
 	if (inplace_has_payload(ss->index))
 	{
@@ -369,17 +367,17 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 		rows->only_more = true;
 	}
 
-	ss.op.irel = index;
-	ss.op.bottomup = true;		/* there may be nothing to delete */
-	ss.op.bottomupfreespace = SWEEP_EVERYTHING;
-	ss.op.deltids = palloc(MaxTIDsPerBTreePage * sizeof(TM_IndexDelete));
-	ss.op.status = palloc(MaxTIDsPerBTreePage * sizeof(TM_IndexStatus));
+	ss.sweep.op.irel = index;
+	ss.sweep.op.bottomup = true;	/* there may be nothing to delete */
+	ss.sweep.op.bottomupfreespace = SWEEP_EVERYTHING;
+	ss.sweep.op.deltids = palloc(MaxTIDsPerBTreePage * sizeof(TM_IndexDelete));
+	ss.sweep.op.status = palloc(MaxTIDsPerBTreePage * sizeof(TM_IndexStatus));
 	ss.page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace sweep",
 										ALLOCSET_DEFAULT_SIZES);
 	version_keys_init(&ss.keys, table, index);
-	inplace_sweep.horizon = horizon;
-	inplace_sweep.rows = rows;
-	inplace_sweep.keys = inplace_key_is_computed(index) &&
+	ss.sweep.horizon = horizon;
+	ss.sweep.rows = rows;
+	ss.sweep.keys = inplace_key_is_computed(index) &&
 		inplace_index_key(index)->readable ? &ss.keys : NULL;
 
 	for (Buffer buffer = BtLeftmostLeaf(index); BufferIsValid(buffer);
@@ -387,10 +385,9 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 		sweep_page(&ss, buffer);
 
 	version_keys_free(&ss.keys);
-	inplace_sweep.keys = NULL;
 	MemoryContextDelete(ss.page_cxt);
-	pfree(ss.op.deltids);
-	pfree(ss.op.status);
+	pfree(ss.sweep.op.deltids);
+	pfree(ss.sweep.op.status);
 	*freed += ss.freed;
 	return ss.empty_pages;
 }

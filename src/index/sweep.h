@@ -13,21 +13,20 @@
 #include "index/stale_rows.h"
 #include "index/version_keys.h"
 
-/*
- * bottomupfreespace of a deletion that wants all there is; it goes by
- * inplace_sweep.
- */
+/* bottomupfreespace of a deletion that wants all there is: a SweepOp */
 #define SWEEP_EVERYTHING	INT_MAX
 
-typedef struct Sweep
+/*
+ * What nbtree hands on to index_delete.c, which may rely on its being the first of these.
+ */
+typedef struct SweepOp
 {
+	TM_IndexDeleteOp op;		/* must be first */
 	TransactionId horizon;
 	StaleRows  *rows;			/* those that have to keep their mark are
 								 * dropped */
-	struct VersionKeys *keys;	/* of the rows on the page */
-} Sweep;
-
-extern Sweep inplace_sweep;
+	VersionKeys *keys;			/* of the rows on the page, if computed */
+} SweepOp;
 
 extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 									   TransactionId horizon,
