@@ -44,6 +44,11 @@ override with_llvm = no
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# As 16 and later have it for extensions: only what is marked is seen outside.
+ifeq ($(MAJORVERSION),15)
+override CFLAGS += -fvisibility=hidden
+endif
+
 # Unlike PGXS's own rule this one tracks the headers, and recompiles everything
 # when make is called for another server than last time.
 $(OBJS): $(OBJDIR)/%.o: %.c $(OBJDIR)/server

@@ -14,6 +14,27 @@
 #error "inplace needs PostgreSQL 15, 16, 17 or 18"
 #endif
 
+/*
+ * As 16 and later have it: only what is marked can be seen outside of the library
+ * (Makefile), and functions for SQL are marked.
+ */
+#if PG_VERSION_NUM < 160000
+#include "fmgr.h"
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#undef PG_FUNCTION_INFO_V1
+#define PG_FUNCTION_INFO_V1(name) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	extern PGDLLEXPORT const Pg_finfo_record *CppConcat(pg_finfo_, name) (void); \
+	const Pg_finfo_record * \
+	CppConcat(pg_finfo_, name) (void) \
+	{ \
+		static const Pg_finfo_record info = {1}; \
+		return &info; \
+	} \
+	extern int	no_such_variable
+#endif
+
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
 #include "varatt.h"
