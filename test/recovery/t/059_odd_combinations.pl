@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # (autovacuum's ANALYZE might change plans, and so the order of notices)
-my $node = new_node('node', conf => "autovacuum = off\n");
+my $node = new_node('node', conf => "autovacuum_naptime = '1d'\n");
 $node->start;
 heap_beside_inplace($node, qw(btree_gist btree_gin pg_trgm ltree hstore intarray bloom citext cube seg lo));
 
