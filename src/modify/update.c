@@ -129,12 +129,17 @@ undo_fits(UpdateState *us)
 		UNDO_MAX_RECORD;
 }
 
-/* bytes of undo that the change takes, if that is not less */
+/*
+ * Bytes of undo that the change takes, if that is not less.  Whether the row will be
+ * moved is not known yet, and where it goes may take more than what changed.
+ */
 static Size
 undo_size(UpdateState *us)
 {
+	Size		payload = Max(delta_size(&us->diff.edits, true), MOVE_LINK_SIZE);
+
 	return Min(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
-			   delta_size(&us->diff.edits, true) + 2 * UNDO_LOCK_RECORD_SIZE,
+			   payload + 2 * UNDO_LOCK_RECORD_SIZE,
 			   UNDO_MAX_RECORD);
 }
 

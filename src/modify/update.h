@@ -81,6 +81,10 @@ item_len(UpdateState *us)
 extern void inplace_update_in_place(UpdateState *us);
 
 /* update_move.c */
+
+/* where the row has gone, in the record of the move */
+#define MOVE_LINK_SIZE	(sizeof(BlockNumber) + sizeof(OffsetNumber))
+
 extern bool inplace_update_find_page(UpdateState *us);
 extern void inplace_update_by_move(UpdateState *us);
 

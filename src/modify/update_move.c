@@ -24,9 +24,6 @@
 #include "undo/undo.h"
 #include "wal/log.h"
 
-/* where the row has gone, in the record of the move */
-#define MOVE_LINK_SIZE	(sizeof(BlockNumber) + sizeof(OffsetNumber))
-
 #define UNDO_MOVE_RECORD_SIZE \
 	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + MOVE_LINK_SIZE)
 
