@@ -162,7 +162,8 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 			(void) GetCurrentTransactionId();	/* stands in the record */
 			undo_len = inplace_build_lock_undo(undo, rel, blk, off, &rec->old,
 											   locker, &trace);
-			UndoPrepareRestore(rel, undo_len, inplace_undo_newest(&oldrc), &ui);
+			UndoPrepareRestore(rel, undo_len, inplace_undo_newest(&oldrc),
+							   oldrc.status == XID_ABORTED, &ui);
 			inplace_header_lock_indirect(old, ui.ptr, multi, mode);
 		}
 	}

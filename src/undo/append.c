@@ -709,6 +709,7 @@ UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 	Assert(len <= UNDO_MAX_RECORD);
 	ui->by_name = false;
 	ui->from_page = false;
+	ui->on_aborted = false;
 
 	if (kind == UNDO_TEMP)
 	{
@@ -745,11 +746,17 @@ UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
 	UndoPrepareInternal(rel, len, newest_xid, ui, true);
 }
 
+/*
+ * For a lock that stays where a change is taken back.  on_aborted: the version below was
+ * rolled back, too.  If it is not taken back at once the way to it goes through the lock's
+ * record (UndoLocksOpenChange does not tell a rolled back change from a committed one).
+ */
 void
 UndoPrepareRestore(Relation rel, Size len, TransactionId newest_xid,
-				   UndoInsert *ui)
+				   bool on_aborted, UndoInsert *ui)
 {
 	UndoPrepareInternal(rel, len, newest_xid, ui, false);
+	ui->on_aborted = on_aborted;
 }
 
 /*
@@ -788,7 +795,7 @@ UndoAppend(UndoInsert *ui, const char *rec, Size len)
 		Assert(prepared == ui);
 		if (ui->init)
 			ext->fill++;
-		if (UndoLocksOpenChange(rec, len))
+		if (ui->on_aborted || UndoLocksOpenChange(rec, len))
 			pg_atomic_fetch_or_u32(&ext->state, EXT_NEEDS_SCAN | EXT_DIRTY);
 		UndoNoteChange(ui, rec);
 	}

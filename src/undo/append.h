@@ -53,12 +53,14 @@ typedef struct UndoInsert
 								 * without a block reference (log.c) */
 	bool		from_page;		/* it leaves the old row to the data page
 								 * (log_update.c) */
+	bool		on_aborted;		/* a lock on a change that was rolled back */
 } UndoInsert;
 
 extern void UndoPrepare(Relation rel, Size len, TransactionId newest_xid,
 						UndoInsert *ui);
 extern void UndoPrepareRestore(Relation rel, Size len,
-							   TransactionId newest_xid, UndoInsert *ui);
+							   TransactionId newest_xid, bool on_aborted,
+							   UndoInsert *ui);
 extern void UndoAppend(UndoInsert *ui, const char *rec, Size len);
 extern void UndoRegister(UndoInsert *ui, uint8 block_id);
 extern void UndoSetLSN(UndoInsert *ui, XLogRecPtr lsn);

@@ -48,7 +48,9 @@
  *		 owner at its own extent.
  *	  6. NEEDS_SCAN is also set when a lock is recorded on top of a change
  *		 that is still in progress: if that is rolled back, the way to it goes
- *		 through the lock's record.
+ *		 through the lock's record.  So it is when a row is restored, and the
+ *		 lock comes to be on a change that was rolled back as well: there may
+ *		 be no room to go on (restore.c).
  *	  7. "begun" and "ended" are times by the space's clock: when an extent was taken
  *		 while free, and when its last owner let go of it.  A backend that takes
  *		 an extent sets "ended" to EXT_STILL_OWNED before it writes to it.  So
