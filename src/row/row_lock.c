@@ -315,13 +315,17 @@ inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 					 payload, sizeof(uint32) + len);
 }
 
+/*
+ * What standbys know is asked here, once: the undo worker that leaves forgets it
+ * (UndoStandbysKnow), and then it would seem that undo is needed, but none is reserved.
+ */
 bool
-inplace_lock_lacks_undo(Relation rel, const RowCheck *rc)
+inplace_lock_lacks_undo(Relation rel, RowCheck *rc)
 {
-	InplaceTupleHeaderData base = rc->base;
-
-	return !UndoHasRoom(rel, 1, UNDO_LOCK_RECORD_SIZE) &&
-		!inplace_nothing_older(rel, &base, rc->status);
+	if (UndoHasRoom(rel, 1, UNDO_LOCK_RECORD_SIZE))
+		return false;
+	rc->nothing_older = inplace_nothing_older(rel, &rc->base, rc->status);
+	return !rc->nothing_older;
 }
 
 void
@@ -342,7 +346,7 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 	FreezeUnset unset;
 
 	hdr.t_infomask |= tup->t_infomask & (IP_PADDED | IP_HINT_BITS);
-	if (inplace_nothing_older(rel, &base, rc->status))
+	if (rc->nothing_older || inplace_nothing_older(rel, &base, rc->status))
 		inplace_header_lock_direct(&hdr, locker, multi, mode, 0);
 	else
 	{

@@ -88,9 +88,10 @@ extern Size inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 
 /*
  * Would a lock of the row go to undo, and is there no room reserved for it?  Then
- * the page has to be unlocked first, for UndoReserve.
+ * the page has to be unlocked first, for UndoReserve.  If the answer is that it would
+ * not this is noted in rc, for inplace_set_row_lock.
  */
-extern bool inplace_lock_lacks_undo(Relation rel, const struct RowCheck *rc);
+extern bool inplace_lock_lacks_undo(Relation rel, struct RowCheck *rc);
 
 /*
  * Record the lockers on the row's header, with WAL; the page is exclusively

@@ -483,6 +483,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	rc->old_version = false;
 	rc->own_lock = false;
 	rc->retry = false;
+	rc->nothing_older = false;
 	rc->cid = InvalidCommandId;
 	rc->status = inplace_xid_status(rel, tup, buffer);
 	if (rc->status == XID_ABORTED)

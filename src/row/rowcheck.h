@@ -41,6 +41,7 @@ typedef struct RowCheck
 	TransactionId queue_xid;	/* ... the transaction that made it */
 	bool		old_version;	/* ... which has been replaced, as is the one
 								 * that wait_xid, if valid, has locked */
+	bool		nothing_older;	/* found by inplace_lock_lacks_undo */
 } RowCheck;
 
 /* the queue to stand in is that of this version */
