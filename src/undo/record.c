@@ -13,6 +13,7 @@
 #include "inplace.h"
 
 #include "access/transam.h"
+#include "access/xact.h"
 #include "page/tuple.h"
 #include "storage/procarray.h"
 #include "undo/record.h"
@@ -215,6 +216,25 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 	}
 }
 
+/*
+ * The undo of a temporary table is for the snapshots that its session takes (temp.c).
+ * All of them see what has committed before.  One that comes from another session may
+ * not, and what it would see instead is gone.
+ */
+static void
+report_if_imported(Relation rel, const InplaceTupleHeaderData *newer)
+{
+	if (newer == NULL || rel->rd_rel->relpersistence != RELPERSISTENCE_TEMP ||
+		TransactionIdIsCurrentTransactionId(newer->t_xid) ||
+		!TransactionIdDidCommit(newer->t_xid))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("temporary table \"%s\" has been changed since the snapshot in use was taken",
+					RelationGetRelationName(rel)),
+			 errdetail("Of temporary tables no older row versions are kept for snapshots that are imported from other sessions.")));
+}
+
 static void
 report_bad_undo(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
 				const char *what)
@@ -325,6 +345,7 @@ UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 	{
 		if (missing_ok)
 			return false;
+		report_if_imported(rel, newer);
 		report_bad_undo(rel, ptr, block, off, "does not exist");
 	}
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
@@ -354,6 +375,7 @@ UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 	{
 		if (missing_ok)
 			return false;
+		report_if_imported(rel, newer);
 		report_bad_undo(rel, ptr, block, off, problem);
 	}
 	return true;

@@ -5,7 +5,8 @@
  *	  written through local buffers, never logged.
  *
  * Only the session itself has snapshots that want old versions of its
- * temporary tables, and it has none between transactions.  So when a
+ * temporary tables, and it has none between transactions.  (One that it imports
+ * from another session is refused if it would need more: record.c.)  So when a
  * transaction ends the whole file can be used again from its start, unless
  * aborted changes are still on the pages of the tables.  These are restored
  * at the next commit, in the pre-commit callback: there all portals are
