@@ -21,6 +21,11 @@
  *		may be let go of, and the server has to come down.
  * Other messages are not sent with a lock.
  *
+ * When the server is stopped at once, or comes down, a backend tells its client so in the
+ * handler of a signal (quickdie), which may have interrupted anything.  It goes no further
+ * than that, so nobody will wait for its locks.  There the message goes on as it is, for
+ * nothing may be allocated, and there is no later time at which a kept one could be sent.
+ *
  * This does not depend on log_min_messages, as a hook of the log would.
  *
  * Installation
@@ -37,6 +42,7 @@
 #undef ENABLE_GSS
 #undef USE_OPENSSL
 #include "libpq/libpq.h"
+#include "libpq/pqsignal.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
@@ -68,6 +74,17 @@ static inline bool
 may_hold_lock(void)
 {
 	return InterruptHoldoffCount > 0 || CritSectionCount > 0;
+}
+
+/*
+ * Are we in the handler of SIGQUIT?  It is the only one to put that among the signals that
+ * a child of the postmaster blocks.
+ */
+static inline bool
+quits_at_once(void)
+{
+	return InterruptHoldoffCount > 0 && IsUnderPostmaster &&
+		sigismember(&BlockSig, SIGQUIT) == 1;
 }
 
 /*
@@ -172,6 +189,8 @@ guard_putmessage(char msgtype, const char *s, size_t len)
 {
 	if (unlikely(gave_up))
 		return 0;
+	if (unlikely(quits_at_once()))
+		return next_methods->putmessage(msgtype, s, len);
 	if (unlikely(may_hold_lock()) && !passing)
 	{
 		if (msgtype == MSG_NOTICE && !proc_exit_inprogress)
@@ -209,8 +228,11 @@ guard_putmessage_noblock(char msgtype, const char *s, size_t len)
 static int
 guard_flush(void)
 {
-	if (unlikely(gave_up) ||
-		(unlikely(may_hold_lock()) && !proc_exit_inprogress))
+	if (unlikely(gave_up))
+		return 0;
+	if (unlikely(quits_at_once()))
+		return next_methods->flush();
+	if (unlikely(may_hold_lock()) && !proc_exit_inprogress)
 		return 0;
 	if (unlikely(kept != NULL))
 		send_kept();
