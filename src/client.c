@@ -44,7 +44,6 @@
 #include "libpq/libpq.h"
 #include "libpq/pqsignal.h"
 #include "storage/ipc.h"
-#include "utils/memutils.h"
 #include "utils/wait_event.h"
 
 /* first bytes of the messages that this is about */
@@ -101,16 +100,16 @@ is_panic(const char *s, size_t len)
 }
 
 /*
- * Keep a notice for later.  If there is no memory for it, the log alone has it.
+ * Keep a notice for later.  If there is no memory for it, the log alone has it.  The server
+ * may say something in a critical section, where no memory context may be asked: as when a
+ * new WAL segment is made for a record.
  */
 static void
 keep_notice(const char *s, size_t len)
 {
 	KeptMessage *m;
 
-	m = MemoryContextAllocExtended(TopMemoryContext,
-								   offsetof(KeptMessage, data) + len,
-								   MCXT_ALLOC_NO_OOM);
+	m = malloc(offsetof(KeptMessage, data) + len);
 	if (m == NULL)
 		return;
 	m->next = NULL;
@@ -147,7 +146,7 @@ send_kept(void)
 			send_without_wait(MSG_NOTICE, m->data, m->len);
 		else
 			(void) next_methods->putmessage(MSG_NOTICE, m->data, m->len);
-		pfree(m);
+		free(m);
 	}
 }
 
