@@ -718,7 +718,8 @@ copy_in_index_order(CopyState *cs, Relation index)
 		 * (the entry only of an inplace_btree, which alone has such rows
 		 * twice)
 		 */
-		if (entry_places_row(cs, index, ((InplaceIndexFetchData *) scan->xs_heapfetch)->itup,
+		if (entry_places_row(cs, index,
+							 inplace_fetched_entry(inplace_entry_fetch(scan)).itup,
 							 blk, off))
 			copy_row(cs, blk, off);
 	}

@@ -93,9 +93,9 @@ standby_scan(IndexScanDesc scan)
 	/* (a parallel worker may have begun after its leader was promoted) */
 	if (likely(!scan->xactStartedInRecovery && scan->parallel_scan == NULL))
 		return NULL;
-	if (scan->xs_heapfetch == NULL || !RelationIsInplace(scan->heapRelation))
+	if (inplace_entry_fetch(scan) == NULL)
 		return NULL;
-	return &((InplaceIndexFetchData *) scan->xs_heapfetch)->standby;
+	return inplace_fetch_standby(inplace_entry_fetch(scan));
 }
 
 static void
@@ -128,19 +128,11 @@ inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 					 ScanKey orderbys, int norderbys)
 {
 	bool		want_itup = scan->xs_want_itup;
+	InplaceEntryFetch *fetch = inplace_entry_fetch(scan);
 
-	if (scan->heapRelation && RelationIsInplace(scan->heapRelation))
+	if (fetch != NULL)
 	{
-		InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) scan->xs_heapfetch;
-
-		/* (from the second time on we have set it ourselves) */
-		if (fetch && scan->xs_want_itup && !fetch->itup_wanted_by_us &&
-			inplace_has_payload(scan->indexRelation))
-			fetch->scan = scan;
-		if (fetch && !scan->xs_want_itup)
-			fetch->itup_wanted_by_us = true;
-		if (fetch)
-			fetch->only_scan = want_itup ? scan : NULL;
+		inplace_entry_fetch_rescan(fetch, scan);
 		scan->xs_want_itup = true;
 	}
 	inplace_nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
@@ -216,21 +208,20 @@ static pg_noinline bool
 next_entry(IndexScanDesc scan, ScanDirection dir)
 {
 	StandbyScan *standby = standby_scan(scan);
+	InplaceEntryFetch *fetch;
 	bool		found;
 
 	found = likely(standby == NULL) ? btgettuple(scan, dir) :
 		standby_scan_next(standby, scan, dir);
 
-	if (scan->xs_heapfetch && RelationIsInplace(scan->heapRelation))
+	fetch = inplace_entry_fetch(scan);
+	if (fetch != NULL)
 	{
-		InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) scan->xs_heapfetch;
 		BTScanOpaque so = (BTScanOpaque) scan->opaque;
 
-		fetch->index = scan->indexRelation;
-		fetch->itup = !found ? NULL : (IndexTuple)
-			(so->currTuples + so->currPos.items[so->currPos.itemIndex].tupleOffset);
-
-		if (found && fetch->itup_wanted_by_us)
+		inplace_note_entry(fetch, scan->indexRelation, !found ? NULL : (IndexTuple)
+						   (so->currTuples + so->currPos.items[so->currPos.itemIndex].tupleOffset));
+		if (found && inplace_fetches_each_row(fetch))
 			expect_next_row(scan, dir);
 	}
 	return found;
@@ -243,7 +234,7 @@ inplace_btree_gettuple(IndexScanDesc scan, ScanDirection dir)
 	if (scan->kill_prior_tuple)
 		avoid_assertion(scan);
 #endif
-	/* an index-only scan goes to the table for some rows only, see only_scan */
+	/* an index-only scan goes to the table for some rows only */
 	if (scan->xs_want_itup && likely(standby_scan(scan) == NULL))
 		return btgettuple(scan, dir);
 	return next_entry(scan, dir);

@@ -33,11 +33,9 @@
 #include "index/insertion.h"
 #include "index/key.h"
 #include "index/version_keys.h"
-#include "page/recent.h"
 #include "page/tuple.h"
 #include "row/visibility.h"
 #include "row/walk.h"
-
 
 typedef struct DirtyVersion
 {
@@ -58,12 +56,12 @@ wait_for_maker(Snapshot snapshot, InplaceTupleHeader tup, bool in_progress)
 }
 
 static KeyMatch
-dirty_version_compare(Relation rel, InplaceIndexFetchData *fetch,
+dirty_version_compare(Relation rel, const FetchedEntry *entry,
 					  InplaceTupleHeader tup, const ItemPointerData *tid)
 {
-	if (fetch->itup == NULL)
+	if (entry->itup == NULL)
 		return inplace_new_key_compare(inplace_insertion, tup, tid);
-	return inplace_entry_compare(rel, fetch->index, fetch->itup, tup, tid);
+	return inplace_entry_compare(rel, entry->index, entry->itup, tup, tid);
 }
 
 static DirtyVersion *
@@ -82,7 +80,7 @@ copy_dirty_version(const ChainWalk *walk, XidStatus status, bool matches)
 
 /* the page is locked; KEY_UNSURE: it depends on the versions */
 KeyMatch
-inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
+inplace_dirty_compare(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 					  OffsetNumber off, InplaceTupleHeader tup, Size len,
 					  Snapshot snapshot, DirtyVersion **versions)
 {
@@ -92,7 +90,7 @@ inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch, BlockNumber bl
 	ItemPointerData tid;
 
 	/* a check of another table may have been begun by an operator class */
-	if (fetch->itup == NULL &&
+	if (entry->itup == NULL &&
 		(inplace_insertion == NULL || !inplace_insertion->unique_check ||
 		 inplace_insertion->table != rel))
 		return KEY_MATCHES;
@@ -102,7 +100,7 @@ inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch, BlockNumber bl
 	{
 		XidStatus	status = inplace_copied_xid_status(rel, walk->tuple, blk, off);
 		KeyMatch	match = status == XID_ABORTED ? KEY_IS_OTHER :
-			dirty_version_compare(rel, fetch, walk->tuple, &tid);
+			dirty_version_compare(rel, entry, walk->tuple, &tid);
 
 		if (match == KEY_MATCHES && *versions == NULL)
 		{
@@ -148,7 +146,7 @@ checked_version_matches(Insertion *ins, DirtyVersion *v, const ItemPointerData *
 
 /* leave nbtree; the check comes again */
 static void
-let_go_of_check(InplaceIndexFetchData *fetch)
+let_go_of_check(void)
 {
 	Insertion  *ins = inplace_insertion;
 
@@ -158,7 +156,6 @@ let_go_of_check(InplaceIndexFetchData *fetch)
 				 errmsg("cannot check the key of index \"%s\" from code that is run with a page locked",
 						RelationGetRelationName(ins->index)),
 				 errhint("A function of an operator class must not change tables.")));
-	ScanPinEnd(&fetch->pin);
 	inplace_let_go(ins);
 }
 
@@ -176,11 +173,11 @@ free_dirty_versions(DirtyVersion *v)
 }
 
 /*
- * The table's page is not locked any more; the index's is, in a unique check of
- * nbtree's.
+ * The table's page is not locked any more, nor pinned, for this may not come back; the
+ * index's is locked, in a unique check of nbtree's.
  */
 bool
-inplace_dirty_settle(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk,
+inplace_dirty_settle(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 					 OffsetNumber off, Snapshot snapshot, DirtyVersion *versions)
 {
 	bool		unsure = false;
@@ -192,11 +189,11 @@ inplace_dirty_settle(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk
 	{
 		KeyMatch	match;
 
-		if (fetch->itup == NULL)
+		if (entry->itup == NULL)
 			match = checked_version_matches(inplace_insertion, v, &tid);
 		else
 			match = v->matches ||
-				inplace_entry_matches_tuple(rel, fetch->index, fetch->itup,
+				inplace_entry_matches_tuple(rel, entry->index, entry->itup,
 											v->tuple, &tid) ? KEY_MATCHES : KEY_IS_OTHER;
 		unsure |= match == KEY_UNSURE;
 		if (match == KEY_MATCHES && !unsure)
@@ -208,6 +205,6 @@ inplace_dirty_settle(Relation rel, InplaceIndexFetchData *fetch, BlockNumber blk
 	}
 	free_dirty_versions(versions);
 	if (unsure)
-		let_go_of_check(fetch);
+		let_go_of_check();
 	return found;
 }

@@ -16,12 +16,12 @@
 
 struct DirtyVersion;
 
-extern KeyMatch inplace_dirty_compare(Relation rel, InplaceIndexFetchData *fetch,
+extern KeyMatch inplace_dirty_compare(Relation rel, const FetchedEntry *entry,
 									  BlockNumber blk, OffsetNumber off,
 									  InplaceTupleHeader tup, Size len,
 									  Snapshot snapshot,
 									  struct DirtyVersion **versions);
-extern bool inplace_dirty_settle(Relation rel, InplaceIndexFetchData *fetch,
+extern bool inplace_dirty_settle(Relation rel, const FetchedEntry *entry,
 								 BlockNumber blk, OffsetNumber off,
 								 Snapshot snapshot, struct DirtyVersion *versions);
 

@@ -1,9 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * index_fetch.h
- *	  The state of fetching rows through an index.  The scan of an inplace_btree
- *	  (btree_handler.c) leaves there which entry led to a row, and the table's
- *	  side (scan/fetch.c) what it knows of the page.
+ *	  The entry that has led to a row.
+ *
+ * A scan of an inplace_btree notes the entry along with each TID that it gives, and
+ * the table's side asks for it where the row may have others.  Both do that by
+ * these functions: the fields are for them and index_fetch.c alone.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,32 +15,91 @@
 #include "inplace.h"
 
 #include "access/itup.h"
+#include "access/relscan.h"
 #include "btree/standby_scan.h"
-#include "page/recent.h"
 
-typedef struct InplaceIndexFetchData
+/*
+ * What fetching rows through an index has to do with the index; scan/fetch.c has
+ * more behind it.
+ */
+typedef struct InplaceEntryFetch
 {
 	IndexFetchTableData base;	/* must be first */
-	ScanPin		pin;			/* the page of the last TID, or none */
 
-	/* rows of this page that the snapshot sees nothing of, see fetch.c */
-	Snapshot	gone_snapshot;	/* NULL: none known */
-	CommandId	gone_curcid;
-	uint64		gone_rows_put;
-	OffsetNumber gone_first;
-	OffsetNumber gone_last;
-
-	/* left by an inplace_btree scan: the entry that the next TID is from */
+	/* the entry that the next TID is from, of an inplace_btree */
 	Relation	index;
 	IndexTuple	itup;
-	IndexScanDesc only_scan;	/* of an index-only scan it is its xs_itup */
-	StandbyScan standby;		/* if the scan began on one */
 
-	/* for an index-only scan of one with INCLUDE columns */
-	IndexScanDesc scan;
-	bool		itup_wanted_by_us;	/* and by nobody else */
+	IndexScanDesc only_scan;	/* the scan, if it is an index-only scan */
+	bool		has_payload;	/* ... and of an index with INCLUDE columns */
 	MemoryContext cxt;			/* that of the scan */
 	IndexTuple	formed;			/* the entry with the visible payload */
-} InplaceIndexFetchData;
+
+	StandbyScan standby;		/* if the scan began on one */
+} InplaceEntryFetch;
+
+typedef struct FetchedEntry
+{
+	Relation	index;
+	IndexTuple	itup;			/* NULL: the index is not an inplace_btree, or
+								 * this is a unique check of nbtree's */
+} FetchedEntry;
+
+extern void inplace_entry_fetch_init(InplaceEntryFetch *fetch, Relation rel);
+extern void inplace_entry_fetch_rescan(InplaceEntryFetch *fetch,
+									   IndexScanDesc scan);
+extern bool inplace_fetched_entry_matches(InplaceEntryFetch *fetch,
+										  const FetchedEntry *entry,
+										  TupleTableSlot *slot);
+
+/* what the index's side has of a scan's fetch, or NULL: it fetches no rows of ours */
+static inline InplaceEntryFetch *
+inplace_entry_fetch(IndexScanDesc scan)
+{
+	if (scan->xs_heapfetch == NULL || !RelationIsInplace(scan->heapRelation))
+		return NULL;
+	return (InplaceEntryFetch *) scan->xs_heapfetch;
+}
+
+/* the index's side: the next TID is from this entry; NULL: there is no next one */
+static inline void
+inplace_note_entry(InplaceEntryFetch *fetch, Relation index, IndexTuple itup)
+{
+	fetch->index = index;
+	fetch->itup = itup;
+}
+
+/*
+ * The table's side: which entry is the TID from?  An index-only scan notes none, since it goes
+ * to the table for some rows only; its caller has the entry.
+ */
+static inline FetchedEntry
+inplace_fetched_entry(const InplaceEntryFetch *fetch)
+{
+	FetchedEntry entry;
+
+	entry.index = fetch->index;
+	entry.itup = fetch->itup;
+	if (fetch->only_scan != NULL)
+	{
+		entry.index = fetch->only_scan->indexRelation;
+		entry.itup = fetch->only_scan->xs_itup;
+	}
+	return entry;
+}
+
+/* will the row of each entry be fetched? */
+static inline bool
+inplace_fetches_each_row(const InplaceEntryFetch *fetch)
+{
+	return fetch->only_scan == NULL;
+}
+
+/* what a scan keeps that began on a standby */
+static inline StandbyScan *
+inplace_fetch_standby(InplaceEntryFetch *fetch)
+{
+	return &fetch->standby;
+}
 
 #endif							/* INPLACE_INDEX_FETCH_H */

@@ -138,16 +138,35 @@ inplace_fetch_visible(Relation rel, Buffer buffer, BlockNumber blk,
  * ------------------------------------------------------------------------
  */
 
+typedef struct InplaceIndexFetchData
+{
+	InplaceEntryFetch entry_fetch;	/* must be first: what the index has to do
+									 * with */
+	ScanPin		pin;			/* the page of the last TID, or none */
+
+	/* rows of this page that the snapshot sees nothing of, see row_is_gone */
+	Snapshot	gone_snapshot;	/* NULL: none known */
+	CommandId	gone_curcid;
+	uint64		gone_rows_put;
+	OffsetNumber gone_first;
+	OffsetNumber gone_last;
+} InplaceIndexFetchData;
+
+static inline Relation
+fetch_rel(const InplaceIndexFetchData *fetch)
+{
+	return fetch->entry_fetch.base.rel;
+}
+
 static IndexFetchTableData *
 inplace_index_fetch_begin(Relation rel)
 {
 	InplaceIndexFetchData *fetch = palloc0(sizeof(InplaceIndexFetchData));
 
 	InplaceRequirePreload();
-	fetch->base.rel = rel;
+	inplace_entry_fetch_init(&fetch->entry_fetch, rel);
 	ScanPinInit(&fetch->pin);
-	fetch->cxt = CurrentMemoryContext;
-	return &fetch->base;
+	return &fetch->entry_fetch.base;
 }
 
 static void
@@ -165,23 +184,6 @@ inplace_index_fetch_end(IndexFetchTableData *data)
 	inplace_index_fetch_reset(data);
 	ScanPinEnd(&((InplaceIndexFetchData *) data)->pin);
 	pfree(data);
-}
-
-/*
- * The entry's payload may not be that of the version seen: have the scan
- * return an entry whose is.
- */
-static void
-return_payload(InplaceIndexFetchData *fetch, TupleTableSlot *slot)
-{
-	MemoryContext old = MemoryContextSwitchTo(fetch->cxt);
-
-	if (fetch->formed)
-		pfree(fetch->formed);
-	fetch->formed = NULL;
-	fetch->formed = inplace_entry_with_payload(fetch->index, fetch->itup, slot);
-	fetch->scan->xs_itup = fetch->formed;
-	MemoryContextSwitchTo(old);
 }
 
 /* rows that this process has put on pages */
@@ -237,7 +239,7 @@ static void
 note_gone_rows(InplaceIndexFetchData *fetch, Page page, OffsetNumber off,
 			   Snapshot snapshot)
 {
-	Relation	rel = fetch->base.rel;
+	Relation	rel = fetch_rel(fetch);
 	GlobalVisState *vistest = GlobalVisTestFor(rel);
 	int			first = off;
 	int			last = off;
@@ -301,7 +303,7 @@ static bool
 invisible_is_dead(InplaceIndexFetchData *fetch, Page page, ItemId lp,
 				  OffsetNumber off, Snapshot snapshot)
 {
-	Relation	rel = fetch->base.rel;
+	Relation	rel = fetch_rel(fetch);
 	bool		all_visible;
 	RowState	state;
 
@@ -328,6 +330,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	bool		dead = false;
 	bool		recheck = false;
 	struct DirtyVersion *versions = NULL;
+	FetchedEntry entry;
 	Page		page;
 	ItemId		lp;
 
@@ -371,17 +374,13 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 							  slot);
 		if (found && stale)
 		{
-			if (fetch->only_scan != NULL)
-			{
-				fetch->index = fetch->only_scan->indexRelation;
-				fetch->itup = fetch->only_scan->xs_itup;
-			}
+			entry = inplace_fetched_entry(&fetch->entry_fetch);
 			if (snapshot->snapshot_type == SNAPSHOT_DIRTY)
-				found = inplace_dirty_compare(rel, fetch, blk, off, tup,
+				found = inplace_dirty_compare(rel, &entry, blk, off, tup,
 											  RowLength(tup, lp), snapshot,
 											  &versions) != KEY_IS_OTHER;
 			else
-				recheck = fetch->itup != NULL &&
+				recheck = entry.itup != NULL &&
 					snapshot->snapshot_type != SNAPSHOT_ANY;
 		}
 		else if (!found && all_dead)
@@ -391,17 +390,18 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
 	if (unlikely(versions != NULL))
-		found = inplace_dirty_settle(rel, fetch, blk, off, snapshot, versions);
+	{
+		ScanPinEnd(&fetch->pin);
+		found = inplace_dirty_settle(rel, &entry, blk, off, snapshot, versions);
+	}
 
 	/* is the entry that led here the one of this version? */
 	if (recheck &&
-		!inplace_entry_matches_slot(fetch->index, fetch->itup, slot))
+		!inplace_fetched_entry_matches(&fetch->entry_fetch, &entry, slot))
 	{
 		ExecClearTuple(slot);
 		found = false;
 	}
-	if (found && recheck && fetch->scan != NULL)
-		return_payload(fetch, slot);
 	if (found && snapshot->snapshot_type == SNAPSHOT_DIRTY)
 	{
 		refuse_heap_writer(rel);
