@@ -37,7 +37,6 @@
 #include "index/index.h"
 #include "index/merge_leaves.h"
 #include "own.h"
-#include "page/guess.h"
 #include "page/protect.h"
 #include "page/recent.h"
 #include "redo/redo.h"

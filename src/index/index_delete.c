@@ -71,7 +71,7 @@
 /*
  * bottom-up: blocks visited at most; in an index that takes in-place updates, of
  * those that are not in memory, after which others are left alone if it is not
- * known where in memory they are (guess.c)
+ * known where in memory they are (recent.c)
  */
 #define BOTTOMUP_MAX_BLOCKS			6
 

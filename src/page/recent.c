@@ -5,7 +5,10 @@
  *
  * UPDATE, DELETE and row locks come to the page of each row two or three
  * times, and rows of one page mostly follow one another.  The buffer manager
- * finds the page by a hash table under a lock.  Two things are tried first.
+ * finds the page by a hash table, under one of 128 locks that all share: some four
+ * places of memory far from each other, and the processor waits for most of them
+ * where rows are looked up here and there, by bottom-up deletion hundreds for an
+ * index page.  Two things are tried first.
  *
  * The scan that found the row has its page pinned as a rule, in a ScanPin, and
  * its pin is lent: good until control goes back to the executor, which alone
@@ -19,8 +22,16 @@
  * of it while it is lent.
  *
  * Otherwise the buffer that had the page the last time is tried, that of this
- * process or of all (guess.c).  It is a guess: nothing is pinned between the
- * calls, and the server checks that the buffer still has the page.
+ * process or of all.  It is a guess: nothing is pinned between the calls, and it is
+ * never relied on.  ReadRecentBuffer checks under the lock of the buffer's header
+ * that it still has the page.
+ *
+ * The guesses of all processes are in one table of shared memory, a buffer's
+ * number at the place that the page's number leads to.  A backend that finds the page
+ * elsewhere overwrites it.  There are at least twice as many places as buffers, of 4
+ * bytes each: one or two thousandths of shared_buffers.  A place does not say of which
+ * page it is.  The buffer's descriptor says that, and has to be looked at anyway: it
+ * tells two pages apart that lead to one place, and shows that a page has gone.
  *
  * What a guess may not change is which pages stay in memory.  The server counts
  * a buffer's uses when it finds it in the regular way, and not when it is told
@@ -33,15 +44,20 @@
  * it fetched some rows before.  Nothing that is read there counts, so a wrong guess
  * does no harm.
  *
+ * Locks: none; places of guesses are read and written as a whole.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "access/xact.h"
-#include "page/guess.h"
 #include "page/recent.h"
 #include "page/tuple.h"
 #include "pgstat.h"
+#include "port/atomics.h"
+#include "port/pg_bitutils.h"
+#include "storage/buf_internals.h"
+#include "storage/shmem.h"
 
 static RelFileLocator recent_locator;
 static BlockNumber recent_block = InvalidBlockNumber;
@@ -63,6 +79,91 @@ fetch_towards_processor(Buffer buffer, OffsetNumber off)
 	PrefetchMemory(page);
 	PrefetchMemory(page + SizeOfPageHeaderData +
 				   ((off & INPLACE_OFFSET_MASK) - 1) * sizeof(ItemIdData));
+}
+
+/* ---------------- the guesses of all processes ---------------- */
+
+/* without shared memory, as in a library loaded too late, one guess */
+static pg_atomic_uint32 own_guess;
+
+static pg_atomic_uint32 *page_guesses = &own_guess;
+static uint32 page_guesses_mask = 0;
+
+static uint32
+page_guess_places(void)
+{
+	return pg_nextpower2_32(NBuffers) * 2;
+}
+
+Size
+PageGuessShmemSize(void)
+{
+	return mul_size(page_guess_places(), sizeof(pg_atomic_uint32));
+}
+
+void
+PageGuessShmemInit(void)
+{
+	bool		found;
+
+	page_guesses = ShmemInitStruct("inplace page guesses", PageGuessShmemSize(), &found);
+	page_guesses_mask = page_guess_places() - 1;
+	if (found)
+		return;
+	for (uint32 i = 0; i <= page_guesses_mask; i++)
+		pg_atomic_init_u32(&page_guesses[i], InvalidBuffer);
+}
+
+/*
+ * Neighbouring pages have neighbouring places.  Databases that are copies of one
+ * another have files of the same numbers.
+ */
+static inline pg_atomic_uint32 *
+page_guess_place(Relation rel, BlockNumber blk)
+{
+	RelFileLocator loc = RelLocator(rel);
+	uint32		place = blk + (LocatorRel(loc) + LocatorDb(loc) * 0x85EBCA6Bu) * 0x9E3779B1u;
+
+	return &page_guesses[place & page_guesses_mask];
+}
+
+/*
+ * The buffer to try, or InvalidBuffer.  Not for temporary tables, whose file may
+ * have the number of another's.
+ */
+static inline Buffer
+page_guess(Relation rel, BlockNumber blk)
+{
+	Assert(!RelationUsesLocalBuffers(rel));
+	return (Buffer) pg_atomic_read_u32(page_guess_place(rel, blk));
+}
+
+/*
+ * The page has been found in this buffer.  The place is written only if that is
+ * news, so that it stays in the caches of all processors that read it.
+ */
+static inline void
+note_page_guess(Relation rel, BlockNumber blk, Buffer buffer)
+{
+	pg_atomic_uint32 *place = page_guess_place(rel, blk);
+
+	Assert(!BufferIsLocal(buffer));
+	if (pg_atomic_read_u32(place) != (uint32) buffer)
+		pg_atomic_write_u32(place, (uint32) buffer);
+}
+
+/*
+ * Does the buffer look as if it had the page?  Nothing is locked or pinned, so
+ * that may change at any time, and a tag may be seen half changed.
+ */
+static inline bool
+page_guess_holds(Relation rel, BlockNumber blk, Buffer buffer)
+{
+	const BufferTag *tag = &GetBufferDescriptor(buffer - 1)->tag;
+	RelFileLocator loc = BufferTagLocator(tag);
+
+	return tag->blockNum == blk && tag->forkNum == MAIN_FORKNUM &&
+		RelFileLocatorEquals(loc, RelLocator(rel));
 }
 
 /* ---------------- the pins of scans ---------------- */
@@ -154,7 +255,7 @@ inplace_register_row_page_callbacks(void)
 	RegisterSubXactCallback(recent_subxact_callback, NULL);
 }
 
-/* ---------------- guesses ---------------- */
+/* ---------------- pinning by a guess ---------------- */
 
 /*
  * Pin the buffer if it has the page, and there are no uses left to count.

@@ -10,6 +10,9 @@
 
 #include "inplace.h"
 
+extern Size PageGuessShmemSize(void);
+extern void PageGuessShmemInit(void);
+
 extern Buffer inplace_read_row_page(Relation rel, BlockNumber blk);
 extern Buffer inplace_pin_row_page(Relation rel, BlockNumber blk,
 								   OffsetNumber off);
