@@ -50,7 +50,7 @@ override CFLAGS += -fvisibility=hidden
 endif
 
 # Unlike PGXS's own rule this one tracks the headers, and recompiles everything
-# when make is called for another server than last time.
+# when make is called for another server, or with other options, than last time.
 $(OBJS): $(OBJDIR)/%.o: %.c $(OBJDIR)/server
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CPPFLAGS) -MMD -MP -c -o $@ $<
@@ -62,6 +62,7 @@ $(DATA_built): $(SQL_PARTS)
 $(OBJDIR)/server: FORCE
 	@mkdir -p $(@D)
 	@$(PG_CONFIG) --version --pgxs --configure --cflags >$@.new
+	@echo '$(COPT)' >>$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 .PHONY: FORCE
