@@ -547,16 +547,6 @@ HdrSameUndo(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
 StaticAssertDecl(BARE_CODES < SizeOfPageHeaderData,
 				 "bare deletes must not look like undo records");
 
-/*
- * Do swept rows count as dead?  Where they are the only stale ones on their
- * pages, if next to no pages ("busy") have others too (vacuum/stale.c).
- */
-static inline bool
-SweptRowsCount(BlockNumber calm, BlockNumber busy)
-{
-	return busy <= calm / 10;
-}
-
 static inline TransactionId
 HdrSweptXid(const InplaceTupleHeaderData *h)
 {

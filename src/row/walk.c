@@ -5,7 +5,7 @@
  *
  * Records of locks and links stand beside the chain: what is below one is the same
  * version.  A lock is passed over.  Whether a link may be taken is for the caller to say,
- * who knows what is looked for (link.c).
+ * which knows what is looked for (link.c).
  *
  *-------------------------------------------------------------------------
  */

@@ -24,11 +24,11 @@
 #include "page/tuple.h"
 #include "row/visibility.h"
 #include "scan/scan.h"
+#include "vacuum/stale.h"
 
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
 #endif
-
 
 static void
 start_block(InplaceScanDesc scan, Buffer buffer)
@@ -176,10 +176,10 @@ classify_page(InplaceScanDesc scan, TransactionId oldest_xmin)
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
 	if (nswept > 0 && others)
-		scan->busy++;
+		scan->pages_mixed++;
 	else if (nswept > 0)
 	{
-		scan->calm++;
+		scan->pages_only_swept++;
 		scan->swept += nswept;
 	}
 	scan->nvis = n;
@@ -194,7 +194,7 @@ count_swept(InplaceScanDesc scan, double before, double *deadrows)
 {
 	if (scan->swept_counted)
 		*deadrows -= before;
-	scan->swept_counted = SweptRowsCount(scan->calm, scan->busy);
+	scan->swept_counted = SweptRowsCount(scan->pages_only_swept, scan->pages_mixed);
 	if (scan->swept_counted)
 		*deadrows += scan->swept;
 }

@@ -619,7 +619,7 @@ inplace_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey key,
 	scan->startblock = 0;
 	scan->swept = 0;
 	scan->swept_counted = false;
-	scan->calm = scan->busy = 0;
+	scan->pages_only_swept = scan->pages_mixed = 0;
 	scan->pworker = pscan == NULL ? NULL :
 		palloc(sizeof(ParallelBlockTableScanWorkerData));
 

@@ -59,8 +59,8 @@ typedef struct InplaceScanDescData
 	double		swept;			/* ... swept ones of pages that have no other
 								 * stale rows, so far */
 	bool		swept_counted;	/* ... among the dead ones */
-	BlockNumber calm;			/* ... such pages, */
-	BlockNumber busy;			/* and those that have both */
+	BlockNumber pages_only_swept;	/* ... such pages, */
+	BlockNumber pages_mixed;	/* and those that have both */
 	struct ReadStream *stream;	/* 17 and up, or NULL */
 
 	uint16		vis[InplaceMaxTuplesPerPage];

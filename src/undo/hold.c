@@ -263,8 +263,8 @@ UndoHoldBeforeUtility(Node *stmt)
 }
 
 /*
- * For the time in which other snapshots are used.  Who calls it calls UndoHoldResume
- * also after an error: that may end a subtransaction only, and the session would
+ * For the time in which other snapshots are used.  The caller calls UndoHoldResume
+ * after an error, too: that may end a subtransaction only, and the session would
  * publish nothing any more.
  */
 void

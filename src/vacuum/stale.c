@@ -370,12 +370,12 @@ stale_sweep(InplaceVacuum *vac)
 
 /* ---------------- step 3, and what was put off of step 4 ---------------- */
 
-typedef struct Calm
+typedef struct SweptCount
 {
-	BlockNumber pages;			/* whose stale rows have all been swept now */
+	BlockNumber pages_only_swept;	/* whose stale rows have all been swept now */
 	int64		rows;			/* ... with so many of them */
-	BlockNumber busy_pages;		/* others */
-} Calm;
+	BlockNumber pages_mixed;	/* others */
+} SweptCount;
 
 /*
  * The candidates of a page that nobody has changed since they were noted, and
@@ -432,7 +432,7 @@ use_up_xid(InplaceVacuum *vac, TransactionId next, bool sweeping)
  */
 static void
 finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept,
-			Calm *calm)
+			SweptCount *count)
 {
 	Buffer		buffer = ReadBufferExtended(vac->rel, MAIN_FORKNUM, b->blk,
 											RBM_NORMAL, vac->bstrategy);
@@ -452,11 +452,11 @@ finish_page(InplaceVacuum *vac, const StaleBlock *b, TransactionId swept,
 	vac->stale_pending += changed;
 	change_marks(vac, buffer, horizon, swept, mark, nmark, clear, nclear);
 	if (has_rows_to_sweep(vac, buffer))
-		calm->busy_pages++;
+		count->pages_mixed++;
 	else if (nmark > 0)
 	{
-		calm->pages++;
-		calm->rows += nmark;
+		count->pages_only_swept++;
+		count->rows += nmark;
 	}
 	UnlockReleaseBuffer(buffer);
 }
@@ -472,7 +472,7 @@ stale_finish(InplaceVacuum *vac)
 	TransactionId next = ReadNextTransactionId();
 	bool		sweeping = vac->swept && !vac->failsafe;
 	TransactionId swept = sweeping ? next : InvalidTransactionId;
-	Calm		calm = {0};
+	SweptCount	count = {0};
 
 	use_up_xid(vac, next, sweeping);
 
@@ -484,10 +484,10 @@ stale_finish(InplaceVacuum *vac)
 			continue;
 		VacuumDelayPoint();
 		vac->blkno = b->blk;
-		finish_page(vac, b, swept, &calm);
+		finish_page(vac, b, swept, &count);
 	}
-	if (SweptRowsCount(calm.pages, calm.busy_pages))
-		vac->stale_pending += calm.rows;
+	if (SweptRowsCount(count.pages_only_swept, count.pages_mixed))
+		vac->stale_pending += count.rows;
 	vac->blkno = InvalidBlockNumber;
 	stale_rows_free(&vac->stale);
 }

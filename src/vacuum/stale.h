@@ -14,6 +14,16 @@
 #include "vacuum/freeze.h"
 #include "vacuum/vacuum.h"
 
+/*
+ * Do swept rows count as dead, for VACUUM to come for them?  Where they are the only
+ * stale ones on their pages, if next to no pages have others beside them.
+ */
+static inline bool
+SweptRowsCount(BlockNumber pages_only_swept, BlockNumber pages_mixed)
+{
+	return pages_mixed <= pages_only_swept / 10;
+}
+
 extern void stale_learn_indexes(InplaceVacuum *vac);
 extern bool stale_clear_page(InplaceVacuum *vac, Buffer buffer,
 							 bool may_put_off);
