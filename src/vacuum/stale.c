@@ -372,7 +372,8 @@ stale_sweep(InplaceVacuum *vac)
 
 typedef struct SweptCount
 {
-	BlockNumber pages_only_swept;	/* whose stale rows have all been swept now */
+	BlockNumber pages_only_swept;	/* whose stale rows have all been swept
+									 * now */
 	int64		rows;			/* ... with so many of them */
 	BlockNumber pages_mixed;	/* others */
 } SweptCount;
