@@ -3,6 +3,7 @@
 # while rows are updated all the time; and undo stays small if the held ones are
 # those of REPEATABLE READ transactions.  Also after rollbacks, on a standby
 # that gives no feedback, and after a crash.
+# Long: on one server of a run.
 
 use strict;
 use warnings;

@@ -2,6 +2,7 @@
 # those of cursors while their session waits for its client, and those of
 # queries that run for long.  Each goes on seeing what it saw at first, whatever
 # its session does in between, and undo does not grow with the updates.
+# Long: on one server of a run.
 
 use strict;
 use warnings;

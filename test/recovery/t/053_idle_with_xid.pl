@@ -3,6 +3,7 @@
 # update.  Snapshots of every kind that are held at the same time go on seeing
 # what they saw at first, and so does the idle transaction see what it should;
 # also after rollbacks, on a standby that was not connected, and after a crash.
+# Long: on one server of a run.
 
 use strict;
 use warnings;

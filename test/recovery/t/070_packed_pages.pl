@@ -1,6 +1,7 @@
 # VACUUM packs leaf pages of an inplace_btree of which no two fit one page: entries at the
 # end of a page go to its right sibling, and one page of some is given back.  Scans of a
 # standby keep their place meanwhile, and a crash leaves an index as it should be.
+# Long: on one server of a run.
 
 use strict;
 use warnings;

@@ -3,6 +3,7 @@
 # all extents that it may lead into.  What was kept is right for every snapshot,
 # with rollbacks, tables that are truncated, dropped and locked
 # meanwhile, and after a crash; and undo does not go on growing.
+# Long: on one server of a run.
 
 use strict;
 use warnings;

@@ -1,6 +1,7 @@
 # SERIALIZABLE transactions whose snapshot is held while rows are updated again and
 # again: versions are dropped, or passed over by links, and the conflicts with
 # those who wrote them are found all the same, as on heap.
+# Long: on one server of a run.
 
 use strict;
 use warnings;

@@ -2,6 +2,7 @@
 # and the end is cut off.  Nobody notices: sessions that know the index's root and its last
 # page from before, a standby (from an archive: beside a connected one it is not done),
 # predicate locks, a crash at any moment.
+# Long: on one server of a run.
 
 use strict;
 use warnings;
