@@ -147,7 +147,7 @@ find_lockers(const InsightWalk *walk, RowHolders *holders)
 					   inplace_lock_mode_name(walk->lock_mode));
 	}
 
-	inplace_get_memory_locks(RelationGetRelid(walk->rel), walk->block, walk->off, &memory);
+	inplace_get_memory_locks(walk->rel, walk->block, walk->off, &memory);
 	if (memory.own)
 		add_holder(holders, memory.own_xid, inplace_lock_mode_name(memory.own_mode));
 	if (TransactionIdIsValid(memory.xid))
@@ -160,7 +160,7 @@ locked_in_memory(Relation rel, BlockNumber block, OffsetNumber off)
 {
 	MemoryLocks memory;
 
-	inplace_get_memory_locks(RelationGetRelid(rel), block, off, &memory);
+	inplace_get_memory_locks(rel, block, off, &memory);
 	return memory.own || TransactionIdIsValid(memory.xid);
 }
 

@@ -252,7 +252,7 @@ show_memory_locks(VersionsState *state, const InsightWalk *walk)
 {
 	MemoryLocks memory;
 
-	inplace_get_memory_locks(RelationGetRelid(walk->rel), walk->block, walk->off, &memory);
+	inplace_get_memory_locks(walk->rel, walk->block, walk->off, &memory);
 	if (memory.own)
 		show_locker(state, walk, memory.own_xid, memory.own_mode, InvalidUndoPtr);
 	if (TransactionIdIsValid(memory.xid))

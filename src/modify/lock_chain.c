@@ -105,7 +105,7 @@ first_in_the_way(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 	TransactionId found = changer;
 
 	/* (those in memory are of the newest version) */
-	inplace_get_memory_locks(RelationGetRelid(rel), ItemPointerGetBlockNumber(tid),
+	inplace_get_memory_locks(rel, ItemPointerGetBlockNumber(tid),
 							 ItemPointerGetOffsetNumber(tid), &memory);
 	if (!replaced && memory.own)
 		return InvalidTransactionId;

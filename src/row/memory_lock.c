@@ -22,10 +22,13 @@
  *	3. A lock counts as long as its xid is running.  A subtransaction's goes with it.
  *	4. A lock goes once the (sub)transaction that took it has changed the row.  That
  *	   of an outer one stays, for its inner one may be rolled back.
- *	5. Nothing here outlives its transaction.  PREPARE TRANSACTION puts the locks on
+ *	5. A lock is of a row of its table's storage at the time.  Whoever gives the table
+ *	   other storage has it to itself until that is taken back, or the end.
+ *	6. Nothing here outlives its transaction.  PREPARE TRANSACTION puts the locks on
  *	   the pages, as standbys and crash recovery know only those.
  *
- * Lock order: the row's page, then a partition's lock; under it at most ProcArrayLock.
+ * Lock order: the row's page, then a partition's lock; under it what the server takes to
+ * tell whether an xid is running.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,8 +48,7 @@
 
 typedef struct MemoryLock
 {
-	Oid			dbid;
-	Oid			relid;
+	RelFileLocator locator;
 	BlockNumber blk;
 	OffsetNumber off;
 	uint8		mode;
@@ -65,7 +67,7 @@ static struct
 	bool		used;
 	uint32		bucket;
 	SubTransactionId sub;
-	RelFileLocator locator;
+	Oid			relid;
 }			mine[MEMORY_LOCKS];
 static int	nmine = 0;
 
@@ -117,14 +119,14 @@ my_first(void)
 }
 
 static inline bool
-is_of_row(const MemoryLock *lock, Oid relid, BlockNumber blk, OffsetNumber off)
+is_of_row(const MemoryLock *lock, Relation rel, BlockNumber blk, OffsetNumber off)
 {
-	return lock->blk == blk && lock->off == off && lock->relid == relid &&
-		lock->dbid == MyDatabaseId;
+	return lock->blk == blk && lock->off == off &&
+		RelFileLocatorEquals(lock->locator, RelLocator(rel));
 }
 
 void
-inplace_memory_locks_of(Oid relid, BlockNumber blk, OffsetNumber off, uint32 bucket,
+inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off, uint32 bucket,
 						MemoryLocks *locks)
 {
 	int			first = my_first();
@@ -139,7 +141,7 @@ inplace_memory_locks_of(Oid relid, BlockNumber blk, OffsetNumber off, uint32 buc
 	{
 		const MemoryLock *lock = &locks_shared[i];
 
-		if (!is_of_row(lock, relid, blk, off))
+		if (!is_of_row(lock, rel, blk, off))
 			continue;
 		if (i >= first && i < first + MEMORY_LOCKS)
 		{
@@ -169,7 +171,6 @@ void
 inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 						 TransactionId xid, LockTupleMode mode)
 {
-	Oid			relid = RelationGetRelid(rel);
 	int			n = 0;
 	int			i;
 	MemoryLock *lock;
@@ -181,15 +182,14 @@ inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 		elog(ERROR, "no room for a row lock in memory");
 
 	mine[n].used = true;
-	mine[n].bucket = inplace_memory_lock_bucket(relid, blk, off);
+	mine[n].bucket = inplace_memory_lock_bucket(RelationGetRelid(rel), blk, off);
 	mine[n].sub = GetCurrentSubTransactionId();
-	mine[n].locator = RelLocator(rel);
+	mine[n].relid = RelationGetRelid(rel);
 	nmine++;
 
 	i = my_first() + n;
 	lock = &locks_shared[i];
-	lock->dbid = MyDatabaseId;
-	lock->relid = relid;
+	lock->locator = RelLocator(rel);
 	lock->blk = blk;
 	lock->off = off;
 	lock->mode = mode;
@@ -222,7 +222,7 @@ drop(int n)
 }
 
 void
-inplace_drop_memory_lock(Oid relid, BlockNumber blk, OffsetNumber off)
+inplace_drop_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off)
 {
 	int			left = nmine;
 
@@ -232,7 +232,7 @@ inplace_drop_memory_lock(Oid relid, BlockNumber blk, OffsetNumber off)
 			continue;
 		left--;
 		if (mine[n].sub == GetCurrentSubTransactionId() &&
-			is_of_row(&locks_shared[my_first() + n], relid, blk, off))
+			is_of_row(&locks_shared[my_first() + n], rel, blk, off))
 			drop(n);
 	}
 }
@@ -247,8 +247,8 @@ inplace_next_memory_lock(int *n, Oid *relid, RelFileLocator *locator,
 
 		if (!mine[(*n)++].used)
 			continue;
-		*locator = mine[*n - 1].locator;
-		*relid = lock->relid;
+		*relid = mine[*n - 1].relid;
+		*locator = lock->locator;
 		ItemPointerSet(tid, lock->blk, lock->off);
 		*mode = (LockTupleMode) lock->mode;
 		return true;
@@ -292,11 +292,21 @@ static TransactionId
 memory_locker(Oid relid, const ItemPointerData *tid)
 {
 	ItemPointerData clean;
+	BlockNumber blk;
+	OffsetNumber off;
 	MemoryLocks locks;
+	Relation	rel;
 
 	TidClean(&clean, tid);
-	inplace_get_memory_locks(relid, ItemPointerGetBlockNumber(&clean),
-							 ItemPointerGetOffsetNumber(&clean), &locks);
+	blk = ItemPointerGetBlockNumber(&clean);
+	off = ItemPointerGetOffsetNumber(&clean);
+	if (inplace_memory_lock_heads[inplace_memory_lock_bucket(relid, blk, off)] < 0)
+		return InvalidTransactionId;
+	rel = RelationIdGetRelation(relid);
+	if (rel == NULL)
+		return InvalidTransactionId;
+	inplace_get_memory_locks(rel, blk, off, &locks);
+	RelationClose(rel);
 	return locks.own ? locks.own_xid : locks.xid;
 }
 

@@ -44,7 +44,7 @@ inplace_memory_lock_bucket(Oid relid, BlockNumber blk, OffsetNumber off)
 		MEMORY_LOCK_BUCKETS;
 }
 
-extern void inplace_memory_locks_of(Oid relid, BlockNumber blk, OffsetNumber off,
+extern void inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off,
 									uint32 bucket, MemoryLocks *locks);
 
 /*
@@ -52,10 +52,10 @@ extern void inplace_memory_locks_of(Oid relid, BlockNumber blk, OffsetNumber off
  * exclusively locked: then no other lock comes.
  */
 static inline void
-inplace_get_memory_locks(Oid relid, BlockNumber blk, OffsetNumber off,
+inplace_get_memory_locks(Relation rel, BlockNumber blk, OffsetNumber off,
 						 MemoryLocks *locks)
 {
-	uint32		bucket = inplace_memory_lock_bucket(relid, blk, off);
+	uint32		bucket = inplace_memory_lock_bucket(RelationGetRelid(rel), blk, off);
 
 	if (likely(inplace_memory_lock_heads[bucket] < 0))
 	{
@@ -63,7 +63,7 @@ inplace_get_memory_locks(Oid relid, BlockNumber blk, OffsetNumber off,
 		locks->xid = InvalidTransactionId;
 	}
 	else
-		inplace_memory_locks_of(relid, blk, off, bucket, locks);
+		inplace_memory_locks_of(rel, blk, off, bucket, locks);
 }
 
 /* may one more be put there? */
@@ -74,11 +74,11 @@ extern void inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber
 									 TransactionId xid, LockTupleMode mode);
 
 /* this very (sub)transaction has changed the row: that is a lock, too */
-extern void inplace_drop_memory_lock(Oid relid, BlockNumber blk, OffsetNumber off);
+extern void inplace_drop_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off);
 
 /*
  * This transaction's locks, one after the other; *n is 0 at first.  False if there are
- * no more.  *locator is the storage that the table had when the row was locked.
+ * no more.  *locator is the storage that the table had then.
  */
 extern bool inplace_next_memory_lock(int *n, Oid *relid, RelFileLocator *locator,
 									 ItemPointer tid, LockTupleMode *mode);

@@ -518,7 +518,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	}
 	rc->locked = inplace_get_lockers(rel, tup, blk, off, &rc->lockers);
 	rc->base = rc->lockers.base;
-	inplace_get_memory_locks(RelationGetRelid(rel), blk, off, &rc->memory);
+	inplace_get_memory_locks(rel, blk, off, &rc->memory);
 	inplace_queue_for(rc, &rc->base);
 
 	/*

@@ -329,7 +329,7 @@ walk_info(ChainWalk *w, RowVersion *version, CommandId cid)
 	{
 		MemoryLocks memory;
 
-		inplace_get_memory_locks(RelationGetRelid(w->rel), w->blk, w->off, &memory);
+		inplace_get_memory_locks(w->rel, w->blk, w->off, &memory);
 		if (memory.own || TransactionIdIsValid(memory.xid))
 			vi->xmax = memory.own ? memory.own_xid : memory.xid;
 		else if (HdrHasDirectLocker(&w->hdr))
