@@ -38,8 +38,10 @@
 #include "index/merge_leaves.h"
 #include "own.h"
 #include "page/protect.h"
+#include "modify/modify.h"
 #include "page/recent.h"
 #include "redo/redo.h"
+#include "row/memory_lock.h"
 #include "row/release.h"
 #include "row/restore.h"
 #include "storage/ipc.h"
@@ -79,6 +81,7 @@ InplaceShmemRequest(void)
 	RequestAddinShmemSpace(StandbyScanShmemSize());
 	RequestAddinShmemSpace(OlderKeysShmemSize());
 	RequestAddinShmemSpace(PageGuessShmemSize());
+	RequestAddinShmemSpace(InplaceMemoryLockShmemSize());
 }
 
 static void
@@ -96,6 +99,7 @@ InplaceShmemStartup(void)
 	StandbyScanShmemInit();
 	OlderKeysShmemInit();
 	PageGuessShmemInit();
+	InplaceMemoryLockShmemInit();
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -227,6 +231,13 @@ DefineSettings(void)
 							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("inplace.row_locks_in_memory",
+							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
+							"The others are written to the rows. Zero writes all.",
+							&inplace_row_locks_in_memory,
+							16, 0, MEMORY_LOCKS,
+							PGC_USERSET, 0,
+							NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.max_undo_workers",
 							"Largest number of undo workers at a time.",
 							"There is one for each database with undo; they come out of max_worker_processes.",
@@ -318,6 +329,8 @@ _PG_init(void)
 	InplaceGuardClient();
 	UndoRegisterCallbacks();
 	inplace_register_row_page_callbacks();
+	InplaceRegisterMemoryLockCallbacks();
+	InplaceRegisterLockPrepare();
 	UndoHoldInit();
 	inplace_preloaded = true;
 }

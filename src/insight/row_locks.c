@@ -24,6 +24,7 @@
 #include "miscadmin.h"
 #include "page/page.h"
 #include "page/tuple.h"
+#include "row/memory_lock.h"
 #include "row/row_lock.h"
 #include "storage/procarray.h"
 #include "utils/acl.h"
@@ -115,6 +116,7 @@ static void
 find_lockers(const InsightWalk *walk, RowHolders *holders)
 {
 	const char *problem = NULL;
+	MemoryLocks memory;
 
 	if (walk->locked && walk->lock_known &&
 		(walk->lock_multi ?
@@ -125,13 +127,13 @@ find_lockers(const InsightWalk *walk, RowHolders *holders)
 		refuse_damaged_row(walk->rel, walk->block, walk->off, problem);
 
 	if (!walk->locked || !walk->lock_known)
-		alloc_holders(holders, 1);
+		alloc_holders(holders, 3);
 	else if (walk->lock_multi)
 	{
 		MultiXactMember *members;
 		int			n = InsightLockMembers(walk, &members);
 
-		alloc_holders(holders, n + 1);
+		alloc_holders(holders, n + 3);
 		for (int i = 0; i < n; i++)
 			if (TransactionIdIsInProgress(members[i].xid))
 				add_holder(holders, members[i].xid,
@@ -139,11 +141,27 @@ find_lockers(const InsightWalk *walk, RowHolders *holders)
 	}
 	else
 	{
-		alloc_holders(holders, 2);
+		alloc_holders(holders, 4);
 		if (TransactionIdIsInProgress(walk->locker))
 			add_holder(holders, walk->locker,
 					   inplace_lock_mode_name(walk->lock_mode));
 	}
+
+	inplace_get_memory_locks(walk->rel, walk->block, walk->off, &memory);
+	if (memory.own)
+		add_holder(holders, memory.own_xid, inplace_lock_mode_name(memory.own_mode));
+	if (TransactionIdIsValid(memory.xid))
+		add_holder(holders, memory.xid, inplace_lock_mode_name(memory.mode));
+}
+
+/* is the row locked in memory alone? */
+static bool
+locked_in_memory(Relation rel, BlockNumber block, OffsetNumber off)
+{
+	MemoryLocks memory;
+
+	inplace_get_memory_locks(rel, block, off, &memory);
+	return memory.own || TransactionIdIsValid(memory.xid);
 }
 
 /*
@@ -180,6 +198,8 @@ show_row(ReturnSetInfo *rsinfo, InsightWalk *walk)
 	find_lockers(walk, &holders);
 	if (holders.n == 0)
 		multi = false;
+	else if (!multi)
+		locker = DatumGetTransactionId(holders.xids[0]);
 
 	if (walk->status == INSIGHT_XID_IN_PROGRESS)
 	{
@@ -233,7 +253,8 @@ show_page(ReturnSetInfo *rsinfo, Relation rel, InsightLimits *limits,
 		memcpy(tup, PageGetItem(page, lp), ItemIdGetLength(lp));
 		if (!HdrIsLocked(tup) &&
 			((tup->t_infomask & (IP_FROZEN | IP_HINT_BITS)) ||
-			 !TransactionIdIsInProgress(tup->t_xid)))
+			 !TransactionIdIsInProgress(tup->t_xid)) &&
+			!locked_in_memory(rel, block, off))
 			continue;
 		problem = InsightWalkBegin(walk, rel, limits, block, off, tup,
 								   ItemIdGetLength(lp));

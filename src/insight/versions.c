@@ -24,6 +24,7 @@
 #include "page/compare.h"
 #include "page/page.h"
 #include "page/tuple.h"
+#include "row/memory_lock.h"
 #include "row/row_lock.h"
 #include "undo/undo.h"
 #include "utils/array.h"
@@ -200,6 +201,27 @@ set_text(Datum *values, bool *nulls, int col, const char *str)
 	nulls[col] = false;
 }
 
+static void
+show_locker(VersionsState *state, const InsightWalk *walk, TransactionId xid,
+			LockTupleMode mode, UndoPtr undo)
+{
+	Datum		values[NUM_COLS];
+	bool		nulls[NUM_COLS];
+
+	memset(nulls, true, sizeof(nulls));
+	values[COL_VERSION] = Int32GetDatum(walk->version);
+	values[COL_XID] = TransactionIdGetDatum(xid);
+	values[COL_TAG] = Int32GetDatum(TagNumber(walk->tuple->t_tag));
+	nulls[COL_VERSION] = nulls[COL_XID] = nulls[COL_TAG] = false;
+	set_text(values, nulls, COL_OPERATION, "lock");
+	set_text(values, nulls, COL_STATUS,
+			 status_name(InsightGetXidStatus(&state->limits, xid, 0)));
+	set_text(values, nulls, COL_LOCK_MODE, inplace_lock_mode_name(mode));
+	if (UndoPtrIsValid(undo))
+		set_text(values, nulls, COL_UNDO, InsightUndoText(undo));
+	tuplestore_putvalues(state->rsinfo->setResult, state->rsinfo->setDesc, values, nulls);
+}
+
 /*
  * One line for each transaction that holds, or held, the lock on a version.
  */
@@ -209,7 +231,6 @@ show_lock(VersionsState *state, const InsightWalk *walk)
 	MultiXactMember single;
 	MultiXactMember *members = &single;
 	int			nmembers = 1;
-	int			i;
 
 	if (!walk->lock_known)
 		return;
@@ -221,29 +242,21 @@ show_lock(VersionsState *state, const InsightWalk *walk)
 		single.xid = walk->locker;
 		single.status = (MultiXactStatus) walk->lock_mode;
 	}
+	for (int i = 0; i < nmembers; i++)
+		show_locker(state, walk, members[i].xid, inplace_member_mode(members[i].status),
+					walk->lock_undo);
+}
+/* ... in memory, and so on the newest version */
+static void
+show_memory_locks(VersionsState *state, const InsightWalk *walk)
+{
+	MemoryLocks memory;
 
-	for (i = 0; i < nmembers; i++)
-	{
-		Datum		values[NUM_COLS];
-		bool		nulls[NUM_COLS];
-		LockTupleMode mode;
-
-		memset(nulls, true, sizeof(nulls));
-		values[COL_VERSION] = Int32GetDatum(walk->version);
-		values[COL_XID] = TransactionIdGetDatum(members[i].xid);
-		values[COL_TAG] = Int32GetDatum(TagNumber(walk->tuple->t_tag));
-		nulls[COL_VERSION] = nulls[COL_XID] = nulls[COL_TAG] = false;
-		set_text(values, nulls, COL_OPERATION, "lock");
-		set_text(values, nulls, COL_STATUS,
-				 status_name(InsightGetXidStatus(&state->limits,
-												 members[i].xid, 0)));
-		mode = inplace_member_mode(members[i].status);
-		set_text(values, nulls, COL_LOCK_MODE, inplace_lock_mode_name(mode));
-		if (UndoPtrIsValid(walk->lock_undo))
-			set_text(values, nulls, COL_UNDO, InsightUndoText(walk->lock_undo));
-		tuplestore_putvalues(state->rsinfo->setResult, state->rsinfo->setDesc,
-							 values, nulls);
-	}
+	inplace_get_memory_locks(walk->rel, walk->block, walk->off, &memory);
+	if (memory.own)
+		show_locker(state, walk, memory.own_xid, memory.own_mode, InvalidUndoPtr);
+	if (TransactionIdIsValid(memory.xid))
+		show_locker(state, walk, memory.xid, memory.mode, InvalidUndoPtr);
 }
 
 /* fill in what is known of the version that the walk is at */
@@ -387,6 +400,7 @@ show_versions(VersionsState *state, InsightWalk *walk)
 
 	if (walk->locked)
 		show_lock(state, walk);
+	show_memory_locks(state, walk);
 	newer = show_version(state, walk, &found_visible);
 	while (newer != NULL)
 	{

@@ -273,6 +273,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
 						 dp.cut, dp.conflict, dp.logical ? &dp.lc : NULL, &unset);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (rc.memory.own)
+		inplace_drop_memory_lock(rel, blk, off);
 	if (BufferIsValid(vmbuffer))
 		ReleaseBuffer(vmbuffer);
 	FreezeNoteUnset(rel, &unset, false);

@@ -379,12 +379,25 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 }
 
 /*
+ * Will the lock stand in memory?
+ */
+static bool
+lock_in_memory(const RowLocking *rl)
+{
+	const RowCheck *rc = &rl->rc;
+
+	return rl->mode >= LockTupleNoKeyExclusive && rc->status == XID_COMMITTED &&
+		!rc->below_busy && inplace_memory_lock_room() &&
+		!(rc->locked && inplace_lockers_alive(&rc->lockers));
+}
+
+/*
  * Is the undo reserved that the lock takes?  If not, the page is unlocked for that.
  */
 static bool
 undo_reserved(RowLocking *rl, TransactionId xid)
 {
-	if (have_lock(rl, xid) ||
+	if (have_lock(rl, xid) || lock_in_memory(rl) ||
 		!inplace_lock_lacks_undo(rl->rel, &rl->rc))
 		return true;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
@@ -410,6 +423,12 @@ take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot, ItemPointer t
 	store_locked(rl->rel, rl->buffer, &rl->target, rc->below_busy, slot, tid);
 	if (have_lock(rl, xid))
 		return;
+	if (lock_in_memory(rl))
+	{
+		inplace_take_memory_lock(rl->rel, ItemPointerGetBlockNumber(&rl->target.tid), off,
+								 xid, rl->mode);
+		return;
+	}
 
 	inplace_compute_lockers(rc, xid, rl->mode, &locker, &multi, &strongest);
 	inplace_set_row_lock(rl->rel, rl->buffer, rl->vmbuffer, off, rc, xid, locker,

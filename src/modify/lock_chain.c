@@ -98,14 +98,24 @@ first_in_the_way(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
 				 LockTupleMode mode, TransactionId changer, bool replaced)
 {
 	RowLockers	lockers;
+	MemoryLocks memory;
 	MultiXactMember single;
 	MultiXactMember *members = &single;
 	int			nmembers = 1;
 	TransactionId found = changer;
 
+	/* (those in memory are of the newest version) */
+	inplace_get_memory_locks(rel, ItemPointerGetBlockNumber(tid),
+							 ItemPointerGetOffsetNumber(tid), &memory);
+	if (!replaced && memory.own)
+		return InvalidTransactionId;
+	if (!replaced && TransactionIdIsValid(memory.xid) &&
+		inplace_lock_modes_conflict(mode, memory.mode) &&
+		(!TransactionIdIsValid(found) || memory.xid < found))
+		found = memory.xid;
 	if (!inplace_get_lockers(rel, tup, ItemPointerGetBlockNumber(tid),
 							 ItemPointerGetOffsetNumber(tid), &lockers))
-		return changer;
+		return found;
 	if (lockers.multi)
 		nmembers = GetMultiXactIdMembers(lockers.xid, &members, false, true);
 	else

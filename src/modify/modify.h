@@ -60,4 +60,7 @@ extern TM_Result inplace_tuple_lock(Relation relation, ItemPointer tid,
 									LockWaitPolicy wait_policy, uint8 flags,
 									TM_FailureData *tmfd);
 
+/* lock_prepare.c */
+extern void InplaceRegisterLockPrepare(void);
+
 #endif							/* INPLACE_MODIFY_H */

@@ -417,6 +417,8 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
 		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	if (us->rc.memory.own)
+		inplace_drop_memory_lock(rel, us->blk, us->off);
 	if (TidHasTag(&slot->tts_tid))
 		inplace_slot_tagged(rel);
 	if (us->oldcopy)

@@ -129,6 +129,8 @@ tts_inplace_getsomeattrs(TupleTableSlot *slot, int natts)
 	slot->tts_nvalid = got;
 }
 
+TransactionId (*inplace_memory_locker) (Oid relid, const ItemPointerData *tid) = NULL;
+
 static Datum
 tts_inplace_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 {
@@ -145,6 +147,10 @@ tts_inplace_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 		case MinTransactionIdAttributeNumber:
 			return TransactionIdGetDatum(is->xmin);
 		case MaxTransactionIdAttributeNumber:
+			if (!TransactionIdIsValid(is->xmax) && inplace_memory_locker != NULL &&
+				ItemPointerIsValid(&slot->tts_tid))
+				return TransactionIdGetDatum(inplace_memory_locker(slot->tts_tableOid,
+																   &slot->tts_tid));
 			return TransactionIdGetDatum(is->xmax);
 		case MinCommandIdAttributeNumber:
 			return CommandIdGetDatum(is->cmin == InvalidCommandId ? 0 : is->cmin);

@@ -53,6 +53,12 @@ typedef struct RowVersionInfo
 	VersionTag	tag;
 } RowVersionInfo;
 
+/*
+ * The locker of a row that stands in memory alone (row/memory_lock.c), for xmax; or
+ * InvalidTransactionId.
+ */
+extern TransactionId (*inplace_memory_locker) (Oid relid, const ItemPointerData *tid);
+
 extern void inplace_slot_free_heap_tuple(InplaceTupleTableSlot *is);
 
 /*

@@ -80,11 +80,11 @@ queues_nevertheless(const RowCheck *rc, LockTupleMode mode,
 }
 
 /*
- * Find the lockers' conflict with "mode".  Sets wait_xid or wait_multi and
- * returns true if somebody else has to end first.
+ * Find the conflict of the lockers on the page with "mode".  Sets wait_xid or
+ * wait_multi and returns true if somebody else has to end first.
  */
 static bool
-lockers_conflict(RowCheck *rc, LockTupleMode mode)
+page_lockers_conflict(RowCheck *rc, LockTupleMode mode)
 {
 	MultiXactMember *members;
 	int			nmembers;
@@ -138,6 +138,30 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 	else
 		rc->must_queue = queues_nevertheless(rc, mode, strongest) &&
 			MultiXactIdIsRunning(rc->lockers.xid, true);
+	return conflict;
+}
+
+/*
+ * ... of all lockers
+ */
+static bool
+lockers_conflict(RowCheck *rc, LockTupleMode mode)
+{
+	const MemoryLocks *memory = &rc->memory;
+	bool		conflict = page_lockers_conflict(rc, mode);
+
+	if (memory->own)
+	{
+		if (!rc->own_lock || memory->own_mode > rc->own_mode)
+			rc->own_mode = memory->own_mode;
+		rc->own_lock = true;
+	}
+	if (!conflict && TransactionIdIsValid(memory->xid) &&
+		inplace_lock_modes_conflict(mode, memory->mode))
+	{
+		rc->wait_xid = memory->xid;
+		conflict = true;
+	}
 	return conflict;
 }
 
@@ -494,6 +518,7 @@ inplace_row_check(Relation rel, Buffer buffer, const RowTarget *target,
 	}
 	rc->locked = inplace_get_lockers(rel, tup, blk, off, &rc->lockers);
 	rc->base = rc->lockers.base;
+	inplace_get_memory_locks(rel, blk, off, &rc->memory);
 	inplace_queue_for(rc, &rc->base);
 
 	/*

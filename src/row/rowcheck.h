@@ -13,6 +13,7 @@
 
 #include "access/clog.h"
 #include "page/tuple.h"
+#include "row/memory_lock.h"
 #include "row/row_lock.h"
 #include "row/target.h"
 #include "undo/record.h"
@@ -24,6 +25,7 @@ typedef struct RowCheck
 	CommandId	cid;			/* of it, if ours */
 	bool		locked;			/* lockers holds something */
 	RowLockers	lockers;
+	MemoryLocks memory;			/* and those that are not on the page */
 	InplaceTupleHeaderData base;	/* the header without locks */
 	bool		below_busy;		/* KEY SHARE under changes of others that do
 								 * not matter to it: the version meant is an

@@ -28,9 +28,9 @@ UPDATE fz2 SET t = repeat('h', 380) WHERE id = 2;
 DELETE FROM fz2 WHERE id = 1000;
 SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';
--- a lock takes all-frozen only
+-- a lock on the row takes all-frozen only
 BEGIN;
-SELECT id FROM fz2 WHERE id = 500 FOR UPDATE;
+SELECT id FROM fz2 WHERE id = 500 FOR SHARE;
 COMMIT;
 SELECT all_visible_unsets, all_frozen_unsets, early_unsets, early_frozen_unsets, observations
 FROM inplace.stat_freeze WHERE relname = 'fz2';

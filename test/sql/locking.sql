@@ -24,6 +24,12 @@ SELECT xmax = 0 AS unlocked FROM lk WHERE id = 2;
 SELECT id FROM lk WHERE id = 2 FOR UPDATE;
 SELECT xmax::text = pg_current_xact_id()::text AS mine FROM lk WHERE id = 2;
 ROLLBACK;
+-- but not with another row that stands there later
+BEGIN;
+SELECT ctid FROM lk2 WHERE id = 1 FOR UPDATE;
+TRUNCATE lk2;
+INSERT INTO lk2 VALUES (1, 1) RETURNING ctid, xmax = 0 AS unlocked;
+ROLLBACK;
 -- savepoints and locks
 BEGIN;
 SELECT id FROM lk WHERE id = 4 FOR KEY SHARE;

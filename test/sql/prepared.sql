@@ -81,5 +81,56 @@ UPDATE pr SET v = 77 WHERE id = 1 RETURNING id, v;
 SELECT id FROM pr WHERE id = 1 FOR UPDATE NOWAIT;
 ROLLBACK PREPARED 'inplace_5';
 SELECT id, v FROM pr WHERE id = 1 FOR UPDATE NOWAIT;
+-- locks of rows whose table has had other storage since
+CREATE TABLE pr_locked (id int PRIMARY KEY, v int) USING inplace;
+INSERT INTO pr_locked SELECT g, 0 FROM generate_series(1, 4) g;
+BEGIN;
+SELECT id FROM pr_locked WHERE id = 2 FOR UPDATE;
+ALTER TABLE pr_locked SET ACCESS METHOD heap;
+PREPARE TRANSACTION 'inplace_7';
+ROLLBACK PREPARED 'inplace_7';
+BEGIN;
+SELECT id FROM pr_locked WHERE id = 2 FOR UPDATE;
+SAVEPOINT a;
+SELECT id FROM pr_locked WHERE id = 3 FOR UPDATE;
+TRUNCATE pr_locked;
+INSERT INTO pr_locked VALUES (5, 0);
+ROLLBACK TO a;
+SELECT id FROM pr_locked WHERE id = 4 FOR NO KEY UPDATE;
+PREPARE TRANSACTION 'inplace_8';
+SELECT id FROM pr_locked ORDER BY id FOR KEY SHARE SKIP LOCKED;
+SELECT id FROM pr_locked ORDER BY id FOR UPDATE SKIP LOCKED;
+COMMIT PREPARED 'inplace_8';
+-- one that was made in it
+BEGIN;
+CREATE TABLE pr_made (id int) USING inplace;
+COPY pr_made FROM stdin (FREEZE);
+1
+2
+\.
+SELECT id FROM pr_made ORDER BY id FOR UPDATE;
+TRUNCATE pr_made;
+PREPARE TRANSACTION 'inplace_9';
+COMMIT PREPARED 'inplace_9';
+SELECT * FROM pr_made;
+-- the locks of subtransactions, and what became of changes beside them
+BEGIN;
+SELECT id FROM pr_locked WHERE id = 1 FOR UPDATE;
+SELECT id FROM pr_locked WHERE id = 3 FOR NO KEY UPDATE;
+SAVEPOINT a;
+UPDATE pr_locked SET v = 1 WHERE id IN (1, 3);
+DELETE FROM pr_locked WHERE id = 1;
+SELECT id FROM pr_locked WHERE id = 2 FOR UPDATE;
+ROLLBACK TO a;
+SAVEPOINT b;
+SELECT id FROM pr_locked WHERE id = 3 FOR UPDATE;
+RELEASE b;
+SAVEPOINT c;
+SELECT id FROM pr_locked WHERE id = 4 FOR UPDATE;
+UPDATE pr_locked SET v = 2 WHERE id = 4;
+PREPARE TRANSACTION 'inplace_10';
+SELECT id FROM pr_locked ORDER BY id FOR KEY SHARE SKIP LOCKED;
+ROLLBACK PREPARED 'inplace_10';
+SELECT id, v FROM pr_locked ORDER BY id FOR UPDATE NOWAIT;
 
 SELECT * FROM check_all();
