@@ -246,6 +246,7 @@ show_lock(VersionsState *state, const InsightWalk *walk)
 		show_locker(state, walk, members[i].xid, inplace_member_mode(members[i].status),
 					walk->lock_undo);
 }
+
 /* ... in memory, and so on the newest version */
 static void
 show_memory_locks(VersionsState *state, const InsightWalk *walk)

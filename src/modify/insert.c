@@ -95,6 +95,7 @@ set_slot_after_insert(Relation rel, TupleTableSlot *slot, BlockNumber blk,
 		is->xmax = InvalidTransactionId;
 		is->cmin = cid;
 		is->cmax = cid;
+		is->replaced = false;
 		is->tag = FirstVersionTag;
 	}
 }

@@ -86,10 +86,10 @@ before_prepare(XactEvent event, void *arg)
 		Relation	rel = try_relation_open(relid, NoLock);
 
 		/*
-		 * A table that was dropped since, or given other storage, is nobody else's
-		 * before the end.  At the TID there may be another row by now, or a page of
-		 * another access method.  One that was made in this transaction keeps its
-		 * storage when it is truncated.
+		 * A table that was dropped since, or given other storage, is nobody
+		 * else's before the end.  At the TID there may be another row by now,
+		 * or a page of another access method.  One that was made in this
+		 * transaction keeps its storage when it is truncated.
 		 */
 		if (rel == NULL)
 			continue;

@@ -209,6 +209,7 @@ finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
 		is->xmax = us->target.kind == TARGET_OURS ? us->xid : InvalidTransactionId;
 		is->cmin = us->cid;
 		is->cmax = us->cid;
+		is->replaced = false;
 		is->tag = in_place ? tag : FirstVersionTag;
 	}
 }

@@ -131,6 +131,20 @@ tts_inplace_getsomeattrs(TupleTableSlot *slot, int natts)
 
 TransactionId (*inplace_memory_locker) (Oid relid, const ItemPointerData *tid) = NULL;
 
+/*
+ * A lock in memory is newer than one on the page.
+ */
+static TransactionId
+newest_xmax(TupleTableSlot *slot)
+{
+	InplaceTupleTableSlot *is = ISLOT(slot);
+	TransactionId locker = InvalidTransactionId;
+
+	if (!is->replaced && inplace_memory_locker != NULL && ItemPointerIsValid(&slot->tts_tid))
+		locker = inplace_memory_locker(slot->tts_tableOid, &slot->tts_tid);
+	return TransactionIdIsValid(locker) ? locker : is->xmax;
+}
+
 static Datum
 tts_inplace_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 {
@@ -147,11 +161,7 @@ tts_inplace_getsysattr(TupleTableSlot *slot, int attnum, bool *isnull)
 		case MinTransactionIdAttributeNumber:
 			return TransactionIdGetDatum(is->xmin);
 		case MaxTransactionIdAttributeNumber:
-			if (!TransactionIdIsValid(is->xmax) && inplace_memory_locker != NULL &&
-				ItemPointerIsValid(&slot->tts_tid))
-				return TransactionIdGetDatum(inplace_memory_locker(slot->tts_tableOid,
-																   &slot->tts_tid));
-			return TransactionIdGetDatum(is->xmax);
+			return TransactionIdGetDatum(newest_xmax(slot));
 		case MinCommandIdAttributeNumber:
 			return CommandIdGetDatum(is->cmin == InvalidCommandId ? 0 : is->cmin);
 		case MaxCommandIdAttributeNumber:
@@ -441,6 +451,7 @@ tts_inplace_copyslot(TupleTableSlot *dst, TupleTableSlot *src)
 		ds->xmax = ss->xmax;
 		ds->cmin = ss->cmin;
 		ds->cmax = ss->cmax;
+		ds->replaced = ss->replaced;
 		ds->tag = ss->tag;
 	}
 	dst->tts_tid = src->tts_tid;

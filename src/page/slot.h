@@ -29,6 +29,7 @@ typedef struct InplaceTupleTableSlot
 	TransactionId xmax;
 	CommandId	cmin;
 	CommandId	cmax;
+	bool		replaced;		/* is xmax what replaced or deleted it? */
 	VersionTag	tag;
 	MemoryContext deform_cxt;	/* trimmed values, reset by clear; made when
 								 * first needed */
@@ -50,12 +51,13 @@ typedef struct RowVersionInfo
 	CommandId	cmin;			/* InvalidCommandId if not known cheaply */
 	TransactionId xmax;			/* that replaced, deleted or locked it, or 0 */
 	CommandId	cmax;
+	bool		replaced;		/* ... replaced or deleted it */
 	VersionTag	tag;
 } RowVersionInfo;
 
 /*
- * The locker of a row that stands in memory alone (row/memory_lock.c), for xmax; or
- * InvalidTransactionId.
+ * The locker of a row that stands in memory alone (row/memory_lock.c), or
+ * InvalidTransactionId.  It is the xmax of the version that nothing has replaced.
  */
 extern TransactionId (*inplace_memory_locker) (Oid relid, const ItemPointerData *tid);
 
@@ -86,6 +88,7 @@ InplaceSlotSetInfo(InplaceTupleTableSlot *is, const RowVersionInfo *vi)
 	is->xmax = vi->xmax;
 	is->cmin = vi->cmin;
 	is->cmax = vi->cmax;
+	is->replaced = vi->replaced;
 	is->tag = vi->tag;
 }
 

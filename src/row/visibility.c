@@ -28,7 +28,6 @@
 #include "page/protect.h"
 #include "page/slot.h"
 #include "page/tuple.h"
-#include "row/memory_lock.h"
 #include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
@@ -322,17 +321,13 @@ walk_info(ChainWalk *w, RowVersion *version, CommandId cid)
 	vi->tag = w->hdr.t_tag;
 	vi->cmin = (cid == InvalidCommandId) ? HdrInsertCid(&w->hdr) : cid;
 	vi->xmax = w->replaced.xid;
+	vi->replaced = TransactionIdIsValid(vi->xmax);
 	/* as on heap, where one field holds either */
 	vi->cmax = TransactionIdIsValid(vi->xmax) ? w->replaced.cid : vi->cmin;
-	/* (one in memory alone: slot.c) */
-	if (!TransactionIdIsValid(vi->xmax) && HdrIsLocked(&w->hdr))
+	/* (one in memory: slot.c) */
+	if (!vi->replaced && HdrIsLocked(&w->hdr))
 	{
-		MemoryLocks memory;
-
-		inplace_get_memory_locks(w->rel, w->blk, w->off, &memory);
-		if (memory.own || TransactionIdIsValid(memory.xid))
-			vi->xmax = memory.own ? memory.own_xid : memory.xid;
-		else if (HdrHasDirectLocker(&w->hdr))
+		if (HdrHasDirectLocker(&w->hdr))
 			vi->xmax = HdrDirectLocker(&w->hdr);
 		else
 		{

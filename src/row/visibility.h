@@ -148,6 +148,7 @@ RowFillInfo(InplaceTupleHeader tup, RowVersionInfo *vi)
 	vi->cmin = vi->cmax = HdrInsertCid(tup);
 	vi->xmax = HdrHasDirectLocker(tup) ? HdrDirectLocker(tup) :
 		InvalidTransactionId;
+	vi->replaced = false;
 	vi->tag = tup->t_tag;
 }
 

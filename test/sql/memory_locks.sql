@@ -1,7 +1,7 @@
 -- Row locks in memory: which they are, that they end with their (sub)transaction, and
 -- that all others stand on the rows.
 SET inplace.row_locks_in_memory = 4;
-CREATE TABLE ml (id int PRIMARY KEY, v int);
+CREATE TABLE ml (id int PRIMARY KEY, v int) USING inplace;
 INSERT INTO ml SELECT g, 0 FROM generate_series(1, 10) g;
 VACUUM (FREEZE) ml;
 -- the rows that are locked: how, and is that on the page?
