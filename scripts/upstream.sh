@@ -213,7 +213,7 @@ part_upstream_recovery() {
 		}
 	done
 	as_server mkdir -p "$WORKDIR/upstream-bin" "$WORKDIR/upstream-tap/log" "$WORKDIR/upstream-ports"
-	as_server cp "$WORKDIR/test/upstream/initdb" "$WORKDIR/upstream-bin/"
+	as_server cp "$WORKDIR/test/initdb" "$WORKDIR/upstream-bin/"
 	for t in "$dir"/t/*${UPSTREAM_TAP:-}*.pl; do
 		name=$(basename "$t" .pl)
 		if [ -e "$reviewed/$name.skip" ]; then
@@ -238,7 +238,7 @@ upstream_tap() {
 	cd "$1" || return 1
 	as_server mkdir -p "$tap/log"
 	interruptible as_server env PATH="$WORKDIR/upstream-bin:$bindir:$PATH" PG_REGRESS="$pgxs/test/regress/pg_regress" \
-		REAL_BINDIR="$bindir" CLUSTER_TEMPLATES="$WORKDIR/upstream-templates" \
+		REAL_BINDIR="$bindir" WITH_EXTENSION=yes CLUSTER_TEMPLATES="$WORKDIR/upstream-templates" \
 		PERL5LIB="$pgxs/test/perl" TESTDIR="$tap" TESTLOGDIR="$tap/log" TESTDATADIR="$tap/data" \
 		enable_injection_points=$injection PG_TEST_PORT_DIR="$WORKDIR/upstream-ports" PG_TEST_TIMEOUT_DEFAULT=180 \
 		REGRESS_SHLIB="$WORKDIR/regress.so" EXTRA_REGRESS_OPTS="--load-extension=inplace" \
