@@ -173,9 +173,17 @@ interruptible() {
 	return $rc
 }
 
-# For tests in processes of their own: waits while two are running.
+# For tests in processes of their own: waits while two are running; or up to four, as
+# many of them do little else than wait, when few other servers are left to be tested
+# (./check says how many there are, all in all).
 wait_for_turn() {
-	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+	local servers turns
+	while :; do
+		servers=$(cat "${SERVERS_LEFT:-/dev/null}" 2>/dev/null) || servers=
+		case $servers in 1) turns=4 ;; 2) turns=3 ;; *) turns=2 ;; esac
+		[ "$(jobs -rp | wc -l)" -ge $turns ] || break
+		wait -n || true
+	done
 }
 
 # Ends processes of ours, and waits until they have ended.
