@@ -28,9 +28,27 @@
 	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + MOVE_LINK_SIZE)
 
 /*
+ * The page has been unlocked.  Is the row as it was, and nobody else's?  A lock in
+ * memory does not show in the header.
+ */
+static bool
+row_is_as_before(UpdateState *us, const InplaceTupleHeaderData *before)
+{
+	Page		page = RowPage(us->rel, us->buffer);
+	MemoryLocks memory;
+
+	if (us->off > PageGetMaxOffsetNumber(page) ||
+		!ItemIdIsNormal(PageGetItemId(page, us->off)) ||
+		!same_header(before, current_tuple(us)))
+		return false;
+	inplace_get_memory_locks(us->rel, us->blk, us->off, &memory);
+	return !TransactionIdIsValid(memory.xid);
+}
+
+/*
  * Find a page for the moved row; afterwards both pages are locked (they may
  * be one).  The old page is let go of unless it has room itself: false if the
- * row was changed meanwhile, with only the old page pinned and unlocked.
+ * row was changed or locked meanwhile, with only the old page pinned and unlocked.
  */
 bool
 inplace_update_find_page(UpdateState *us)
@@ -56,9 +74,7 @@ inplace_update_find_page(UpdateState *us)
 	inplace_check_page_header(us->rel, RowPage(us->rel, us->newbuf),
 							  BufferGetBlockNumber(us->newbuf));
 
-	if (us->off <= PageGetMaxOffsetNumber(page) &&
-		ItemIdIsNormal(PageGetItemId(page, us->off)) &&
-		same_header(&before, current_tuple(us)))
+	if (row_is_as_before(us, &before))
 		return true;
 
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);

@@ -1,0 +1,55 @@
+# Row locks in memory (row/memory_lock.c) where the header of the row does not tell that
+# somebody was there.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('primary', conf => 'autovacuum = off');
+my $lib = build_module($node, 'hold_page');
+my $release = $node->basedir . '/release';
+$node->start;
+
+# An update that moves its row lets go of the page while it looks for another.  Rows fill
+# page 2, and page 1 has been emptied.
+one($node, qq{
+	CREATE EXTENSION inplace;
+	CREATE FUNCTION hold_page(regclass, int, text) RETURNS void LANGUAGE C STRICT AS '$lib';
+	CREATE TABLE t (id int PRIMARY KEY, n int, filler text) USING inplace;
+	ALTER TABLE t ALTER filler SET STORAGE plain;
+	SET inplace.default_index_method = btree;
+	CREATE INDEX ON t (n);
+	INSERT INTO t SELECT g, 0, repeat('f', 950) FROM generate_series(1, 24) g});
+is(one($node, q{SELECT min(id) FROM t WHERE ctid >= '(2,1)'}), '17', 'rows on page 2');
+$node->safe_psql('postgres', $_) foreach 'DELETE FROM t WHERE id BETWEEN 9 AND 16', 'VACUUM t';
+
+my ($mover, $holder, $locker) = map { psql_session($node) } 1 .. 3;
+$_->query_safe("SET enable_seqscan = off") foreach $mover, $locker;
+$holder->query_until(qr/sent/, "\\echo sent\nSELECT hold_page('t', 1, '$release');\n");
+ok(defined poll_value($node, q{SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND wait_event IS NULL AND query LIKE 'SELECT hold_page%'}, 60),
+	'page 1 is locked');
+my $pid = $mover->query_safe('SELECT pg_backend_pid()');
+$mover->query_until(qr/sent/, "\\echo sent\nUPDATE t SET n = n + 1 WHERE id = 18;\n");
+ok(defined poll_value($node, "SELECT wait_event = 'BufferContent' FROM pg_stat_activity WHERE pid = $pid", 60),
+	'a row is about to be moved there');
+$locker->query_safe('BEGIN');
+my $n = $locker->query_safe('SELECT n FROM t WHERE id = 18 FOR UPDATE');
+is($n, '0', 'another session locks it');
+append_to_file($release, '');
+$holder->query_safe('SELECT 1');
+waits_for_lock($node, '... and the first one waits for it', 'UPDATE t SET n = n');
+$locker->query_safe($_) foreach "UPDATE t SET n = $n + 100 WHERE id = 18", 'COMMIT';
+$mover->query_safe('SELECT 1');
+is(one($node, 'SELECT n FROM t WHERE id = 18'), '101', 'no update is lost');
+$_->quit foreach $mover, $holder, $locker;
+
+check_clean($node, 'at the end');
+check_log($node);
+$node->stop;
+done_testing();
