@@ -23,6 +23,7 @@
 #include "undo/record.h"
 #include "undo/undo.h"
 #include "wal/log.h"
+#include "wal/log_move.h"
 
 #define UNDO_MOVE_RECORD_SIZE \
 	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader + MOVE_LINK_SIZE)
@@ -101,6 +102,7 @@ inplace_update_by_move(UpdateState *us)
 	char		link[MOVE_LINK_SIZE];
 	char		undo[UNDO_MOVE_RECORD_SIZE + 2 * UNDO_LOCK_RECORD_SIZE];
 	char	   *p = undo;
+	Size		change_len;
 	UndoInsert	ui;
 	bool		init_page;
 	bool		clear;
@@ -128,6 +130,7 @@ inplace_update_by_move(UpdateState *us)
 				   us->blk, us->off, &us->rc.base, &oldhdr,
 				   inplace_nothing_older(rel, &us->rc.base, us->rc.status),
 				   link, sizeof(link));
+	change_len = p - undo;
 	UndoPrepare(rel, (p - undo) +
 				(us->rc.locked ? 2 * UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(&us->rc), &ui);
@@ -162,9 +165,15 @@ inplace_update_by_move(UpdateState *us)
 	if (us->newbuf != us->buffer)
 		MarkBufferDirty(us->newbuf);
 	UndoAppend(&ui, undo, p - undo);
-	inplace_log_move(rel, us->buffer, us->off, us->newbuf, us->newoff,
-					 init_page, clear, clear_old, &ui, undo, p - undo,
-					 us->logical ? &us->lc : NULL);
+	inplace_log_move(&(MoveRecord)
+					 {
+						 .rel = rel, .oldbuf = us->buffer, .oldoff = us->off,
+						 .newbuf = us->newbuf, .newoff = us->newoff,
+						 .init_page = init_page, .clear = clear, .clear_old = clear_old,
+						 .ui = &ui, .undo = undo, .change_len = change_len,
+						 .undo_len = p - undo, .base = &us->rc.base,
+						 .edits = &us->diff.edits, .lc = us->logical ? &us->lc : NULL
+					 });
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);

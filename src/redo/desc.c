@@ -129,6 +129,11 @@ desc_move(StringInfo buf, XLogReaderState *record)
 		OffsetNumber off;
 
 		memcpy(&same, data, 2);
+		if (same & XLIP_UPD_COMPACT)
+		{
+			desc_update(buf, record);
+			return;
+		}
 		memcpy(&off, data + 2 + (same ? SizeOfInplaceTupleHeader : 0), 2);
 		appendStringInfo(buf, "new off: %u", off);
 		if (same)

@@ -45,9 +45,8 @@ block_will_init(XLogReaderState *record, uint8 block_id)
 	return (XLogRecGetBlock(record, block_id)->flags & BKPBLOCK_WILL_INIT) != 0;
 }
 
-/* clear the visibility map bits, whether or not the page needs redo */
-static void
-redo_clear_visible(XLogReaderState *record, uint8 block_id, uint8 bits)
+void
+inplace_redo_clear_visible(XLogReaderState *record, uint8 block_id, uint8 bits)
 {
 	RelFileLocator loc;
 	BlockNumber blk = block_location(record, block_id, &loc);
@@ -114,8 +113,8 @@ inplace_redo_undo_put(XLogReaderState *record, uint8 block_id, uint16 offset,
 }
 
 /* the undo records of a record that carries them whole */
-static void
-redo_undo(XLogReaderState *record, uint8 block_id)
+void
+inplace_redo_undo(XLogReaderState *record, uint8 block_id)
 {
 	Size		len;
 	char	   *data;
@@ -138,8 +137,8 @@ redo_undo(XLogReaderState *record, uint8 block_id)
 /*
  * Get a data page that may have to be made; false if nothing is to be done.
  */
-static bool
-redo_data_page(XLogReaderState *record, uint8 block_id, Buffer *buffer)
+bool
+inplace_redo_data_page(XLogReaderState *record, uint8 block_id, Buffer *buffer)
 {
 	if (block_will_init(record, block_id))
 	{
@@ -150,10 +149,10 @@ redo_data_page(XLogReaderState *record, uint8 block_id, Buffer *buffer)
 	return inplace_redo_row_page(record, block_id, buffer);
 }
 
-/* a MAXALIGNed copy of a tuple, for adding to a page */
-static void
-add_item(XLogReaderState *record, Page page, OffsetNumber off,
-		 InplaceTupleHeader tup, Size len)
+/* "tup" is a MAXALIGNed copy of a tuple */
+void
+inplace_redo_add_item(XLogReaderState *record, Page page, OffsetNumber off,
+					  InplaceTupleHeader tup, Size len)
 {
 	if (inplace_page_add(page, tup, len, off) != off)
 		inplace_bad_record(record, "row does not fit its page");
@@ -168,8 +167,8 @@ inplace_redo_item(XLogReaderState *record, Page page, OffsetNumber off)
 	return PageGetTupleAt(page, off);
 }
 
-static void
-after_insert_fsm(XLogReaderState *record, uint8 block_id, Size freespace)
+void
+inplace_redo_after_insert(XLogReaderState *record, uint8 block_id, Size freespace)
 {
 	RelFileLocator loc;
 	BlockNumber blk = block_location(record, block_id, &loc);
@@ -186,9 +185,9 @@ redo_insert(XLogReaderState *record, bool multi)
 	Size		freespace = BLCKSZ;
 
 	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
+		inplace_redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
 
-	if (redo_data_page(record, 0, &buffer))
+	if (inplace_redo_data_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		Size		datalen;
@@ -236,7 +235,7 @@ redo_insert(XLogReaderState *record, bool multi)
 				tup.hdr.t_infomask |= IP_FROZEN | IP_COMMITTED;
 			memcpy(tup.data + SizeOfInplaceTupleHeader, data, len);
 			data += len;
-			add_item(record, page, off, &tup.hdr, SizeOfInplaceTupleHeader + len);
+			inplace_redo_add_item(record, page, off, &tup.hdr, SizeOfInplaceTupleHeader + len);
 		}
 		freespace = PageGetHeapFreeSpace(page);
 		if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
@@ -245,7 +244,7 @@ redo_insert(XLogReaderState *record, bool multi)
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
-	after_insert_fsm(record, 0, freespace);
+	inplace_redo_after_insert(record, 0, freespace);
 }
 
 /*
@@ -315,7 +314,7 @@ redo_update(XLogReaderState *record)
 	Buffer		buffer;
 
 	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
+		inplace_redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
 
 	memcpy(&w, data, 2);
 	if (w & XLIP_UPD_COMPACT)
@@ -331,7 +330,7 @@ redo_update(XLogReaderState *record)
 		return;
 	}
 
-	redo_undo(record, 1);
+	inplace_redo_undo(record, 1);
 	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		InplaceTupleHeaderData hdr;
@@ -356,11 +355,11 @@ redo_header(XLogReaderState *record)
 	Buffer		buffer;
 
 	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
+		inplace_redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
 	if (visible_flags(record) & XLIP_CLEAR_FROZEN)
-		redo_clear_visible(record, 0, VISIBILITYMAP_ALL_FROZEN);
+		inplace_redo_clear_visible(record, 0, VISIBILITYMAP_ALL_FROZEN);
 
-	redo_undo(record, 1);
+	inplace_redo_undo(record, 1);
 	if (inplace_redo_row_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
@@ -396,7 +395,7 @@ redo_delete(XLogReaderState *record)
 		return;
 	}
 	if (visible_flags(record) & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
+		inplace_redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
 	if (w & XLIP_DEL_BARE)
 		inplace_redo_delete_bare(record, data, len);
 	else
@@ -439,8 +438,8 @@ redo_replace(XLogReaderState *record)
 		redo_undo_deletes(record);
 		return;
 	}
-	redo_undo(record, 1);
-	if (redo_data_page(record, 0, &buffer))
+	inplace_redo_undo(record, 1);
+	if (inplace_redo_data_page(record, 0, &buffer))
 	{
 		Page		page = BufferGetPage(buffer);
 		Size		len;
@@ -457,91 +456,13 @@ redo_replace(XLogReaderState *record)
 		memcpy(tup.data, data + 2, len - 2);
 		if (off > PageGetMaxOffsetNumber(page) ||
 			!ItemIdIsUsed(PageGetItemId(page, off)))
-			add_item(record, page, off, &tup.hdr, len - 2);
+			inplace_redo_add_item(record, page, off, &tup.hdr, len - 2);
 		else if (!inplace_page_replace(page, off, &tup.hdr, len - 2, true))
 			inplace_bad_record(record, "restored row does not fit its page");
 		finish_page(record, buffer);
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
-}
-
-static void
-put_old_header(XLogReaderState *record, Page page, const char *data)
-{
-	OffsetNumber off;
-	InplaceTupleHeader tup;
-
-	memcpy(&off, data, 2);
-	tup = inplace_redo_item(record, page, off);
-	memcpy(tup, data + 2, SizeOfInplaceTupleHeader);
-	PageSetPrunable(page, tup->t_xid);
-}
-
-static void
-redo_move(XLogReaderState *record)
-{
-	uint8		vis = visible_flags(record);
-	Buffer		newbuf;
-	Buffer		oldbuf = InvalidBuffer;
-	Size		freespace = BLCKSZ;
-
-	if (vis & XLIP_CLEAR_VISIBLE)
-		redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
-	if (vis & XLIP_CLEAR_VISIBLE_OLD)
-		redo_clear_visible(record, 2, VISIBILITYMAP_VALID_BITS);
-
-	redo_undo(record, 1);
-	/* the old page first: readers must not find the row on neither */
-	if (XLogRecHasBlockRef(record, 2))
-	{
-		if (inplace_redo_row_page(record, 2, &oldbuf))
-		{
-			Size		len;
-			char	   *data = XLogRecGetBlockData(record, 2, &len);
-
-			put_old_header(record, BufferGetPage(oldbuf), data);
-			if (vis & XLIP_CLEAR_VISIBLE_OLD)
-				PageClearAllVisible(BufferGetPage(oldbuf));
-			finish_page(record, oldbuf);
-		}
-	}
-
-	if (redo_data_page(record, 0, &newbuf))
-	{
-		Page		page = BufferGetPage(newbuf);
-		Size		len;
-		char	   *data = XLogRecGetBlockData(record, 0, &len);
-		char	   *p = data;
-		uint16		same;
-		OffsetNumber off;
-		union
-		{
-			char		data[BLCKSZ];
-			InplaceTupleHeaderData hdr;
-			double		align_it;
-		}			tup;
-
-		memcpy(&same, p, 2);
-		p += 2;
-		if (same)
-			p += SizeOfInplaceTupleHeader;
-		memcpy(&off, p, 2);
-		p += 2;
-		memcpy(tup.data, p, len - (p - data));
-		add_item(record, page, off, &tup.hdr, len - (p - data));
-		if (same)
-			put_old_header(record, page, data);
-		freespace = PageGetHeapFreeSpace(page);
-		if (vis & XLIP_CLEAR_VISIBLE)
-			PageClearAllVisible(page);
-		finish_page(record, newbuf);
-	}
-	if (BufferIsValid(newbuf))
-		UnlockReleaseBuffer(newbuf);
-	if (BufferIsValid(oldbuf))
-		UnlockReleaseBuffer(oldbuf);
-	after_insert_fsm(record, 0, freespace);
 }
 
 void
@@ -566,14 +487,14 @@ inplace_redo(XLogReaderState *record)
 			redo_header(record);
 			break;
 		case XLOG_IP_MOVE:
-			redo_move(record);
+			inplace_redo_move(record);
 			break;
 		case XLOG_IP_RESTORE:
 		case XLOG_IP_PUSH:
 			redo_replace(record);
 			break;
 		case XLOG_IP_UNDO:
-			redo_undo(record, 0);
+			inplace_redo_undo(record, 0);
 			break;
 		case XLOG_IP_LOGICAL:
 			/* nothing on any page */

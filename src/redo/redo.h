@@ -58,7 +58,17 @@ finish_page(XLogReaderState *record, Buffer buffer)
 	MarkBufferDirty(buffer);
 }
 
-/* redo.c */
+/* redo.c: visibility map bits, whether or not the page needs redo */
+extern void inplace_redo_clear_visible(XLogReaderState *record, uint8 block_id,
+									   uint8 bits);
+extern bool inplace_redo_data_page(XLogReaderState *record, uint8 block_id,
+								   Buffer *buffer);
+extern void inplace_redo_undo(XLogReaderState *record, uint8 block_id);
+extern void inplace_redo_add_item(XLogReaderState *record, Page page,
+								  OffsetNumber off, InplaceTupleHeader tup,
+								  Size len);
+extern void inplace_redo_after_insert(XLogReaderState *record, uint8 block_id,
+									  Size freespace);
 extern InplaceTupleHeader inplace_redo_item(XLogReaderState *record, Page page,
 											OffsetNumber off);
 extern void inplace_redo_apply_update(XLogReaderState *record, Page page,
@@ -91,6 +101,9 @@ extern void inplace_redo_delete_bare(XLogReaderState *record,
 extern void inplace_redo_update_from_page(XLogReaderState *record,
 										  const char *data, Size len,
 										  bool clear_visible);
+
+/* redo_move.c */
+extern void inplace_redo_move(XLogReaderState *record);
 
 /* redo_vacuum.c: redo of the records that VACUUM and pruning write */
 extern void inplace_redo_prune(XLogReaderState *record);

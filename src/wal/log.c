@@ -47,6 +47,7 @@
 #include "rmgr.h"
 #include "undo/append.h"
 #include "wal/log.h"
+#include "wal/log_move.h"
 #include "wal/logical.h"
 #include "wal/wal.h"
 
@@ -169,13 +170,11 @@ inplace_wal_put_undo_place(char *p, UndoInsert *ui, RelFileLocator table)
 }
 
 static void
-finish(uint8 info, Buffer buf, Buffer buf2, UndoInsert *ui)
+finish(uint8 info, Buffer buf, UndoInsert *ui)
 {
 	XLogRecPtr	lsn = inplace_xlog_insert(info);
 
 	PageSetLSN(BufferGetPage(buf), lsn);
-	if (BufferIsValid(buf2))
-		PageSetLSN(BufferGetPage(buf2), lsn);
 	if (ui)
 		UndoSetLSN(ui, lsn);
 }
@@ -206,7 +205,7 @@ inplace_log_insert(Relation rel, Buffer buffer, OffsetNumber off,
 						ItemIdGetLength(lp) - SizeOfInplaceTupleHeader);
 	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
-	finish(XLOG_IP_INSERT, buffer, InvalidBuffer, NULL);
+	finish(XLOG_IP_INSERT, buffer, NULL);
 }
 
 void
@@ -246,7 +245,7 @@ inplace_log_multi_insert(Relation rel, Buffer buffer, const OffsetNumber *offs,
 	XLogRegisterBufData(0, scratch, p - scratch);
 	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
-	finish(XLOG_IP_MULTI_INSERT, buffer, InvalidBuffer, NULL);
+	finish(XLOG_IP_MULTI_INSERT, buffer, NULL);
 }
 
 /* a header change, with or without undo */
@@ -277,7 +276,7 @@ log_header(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 	}
 	register_cleared(flags, rel, buffer);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
-	finish(info, buffer, InvalidBuffer, ui);
+	finish(info, buffer, ui);
 }
 
 void
@@ -316,7 +315,7 @@ log_row(Relation rel, Buffer buffer, uint8 info, OffsetNumber off,
 		undo_off = UndoPtrOffset(ui->ptr);
 		register_undo(ui, 1, &undo_off, undo, undo_len);
 	}
-	finish(info, buffer, InvalidBuffer, ui);
+	finish(info, buffer, ui);
 }
 
 void
@@ -346,56 +345,7 @@ inplace_log_undo_deletes(Relation rel, Buffer buffer,
 	XLogRegisterData((char *) &what, sizeof(what));
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
 	XLogRegisterBufData(0, (char *) offs, n * sizeof(OffsetNumber));
-	finish(XLOG_IP_RESTORE, buffer, InvalidBuffer, NULL);
-}
-
-void
-inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
-				 Buffer newbuf, OffsetNumber newoff, bool init_page,
-				 bool clear, bool clear_old, UndoInsert *ui, const char *undo,
-				 Size undo_len, const LogicalChange *lc)
-{
-	uint8		flags = (clear ? XLIP_CLEAR_VISIBLE : 0) |
-		(clear_old ? XLIP_CLEAR_VISIBLE_OLD : 0);
-	Page		oldpage = BufferGetPage(oldbuf);
-	Page		newpage = BufferGetPage(newbuf);
-	ItemId		newlp = PageGetItemId(newpage, newoff);
-	uint16		undo_off = UndoPtrOffset(ui->ptr);
-	uint16		same = (oldbuf == newbuf) ? oldoff : 0;
-
-	if (!RelationNeedsWAL(rel))
-	{
-		inplace_log_undo_alone(ui, undo, undo_len);
-		return;
-	}
-
-	XLogBeginInsert();
-	register_main(&flags, lc);
-	XLogRegisterBuffer(0, newbuf,
-					   REGBUF_STANDARD | (init_page ? REGBUF_WILL_INIT : 0));
-	XLogRegisterBufData(0, (char *) &same, sizeof(same));
-	if (same)
-		XLogRegisterBufData(0, (char *) PageGetTupleAt(oldpage, oldoff),
-							SizeOfInplaceTupleHeader);
-	XLogRegisterBufData(0, (char *) &newoff, sizeof(newoff));
-	XLogRegisterBufData(0, (char *) PageGetItem(newpage, newlp),
-						ItemIdGetLength(newlp));
-	register_undo(ui, 1, &undo_off, undo, undo_len);
-	if (!same)
-	{
-		XLogRegisterBuffer(2, oldbuf, REGBUF_STANDARD);
-		XLogRegisterBufData(2, (char *) &oldoff, sizeof(oldoff));
-		XLogRegisterBufData(2, (char *) PageGetTupleAt(oldpage, oldoff),
-							SizeOfInplaceTupleHeader);
-	}
-	register_cleared(flags, rel, newbuf);
-	if (clear_old &&
-		(!clear ||
-		 BufferGetBlockNumber(oldbuf) / BLOCKS_PER_MAP_PAGE !=
-		 BufferGetBlockNumber(newbuf) / BLOCKS_PER_MAP_PAGE))
-		register_map(WAL_BLOCK_MAP_OLD, rel, BufferGetBlockNumber(oldbuf));
-	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
-	finish(XLOG_IP_MOVE, newbuf, same ? InvalidBuffer : oldbuf, ui);
+	finish(XLOG_IP_RESTORE, buffer, NULL);
 }
 
 /*
@@ -417,6 +367,24 @@ undo_needs_record(const UndoInsert *ui, XLogRecPtr data_page_lsn)
 		return false;
 	GetFullPageWriteInfo(&redo, &full_page_writes);
 	return unlikely(!full_page_writes) && data_page_lsn <= redo;
+}
+
+/*
+ * After the insertion of a record that may be compact: its undo is logged, alone if need
+ * be.  "before" is the data page's LSN of before.  Returns the LSN before which the data
+ * page must not be written.
+ */
+static XLogRecPtr
+finish_undo(UndoInsert *ui, Size undo_len, XLogRecPtr before, XLogRecPtr lsn)
+{
+	if (unlikely(undo_needs_record(ui, before)))
+	{
+		inplace_log_undo_alone(ui, (char *) BufferGetPage(ui->buffer) +
+							   UndoPtrOffset(ui->ptr), undo_len);
+		return PageGetLSN(BufferGetPage(ui->buffer));
+	}
+	UndoSetLSN(ui, lsn);
+	return lsn;
 }
 
 /*
@@ -446,14 +414,58 @@ inplace_log_change(Relation rel, Buffer buffer, uint8 info, const char *data, Si
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	lsn = inplace_xlog_insert(info);
 
-	if (ui && unlikely(undo_needs_record(ui, before)))
-	{
-		inplace_log_undo_alone(ui, (char *) BufferGetPage(ui->buffer) + undo_off,
-							   undo_len);
-		/* the data page must not be written before that record */
-		lsn = PageGetLSN(BufferGetPage(ui->buffer));
-	}
-	else if (ui)
-		UndoSetLSN(ui, lsn);
+	if (ui)
+		lsn = finish_undo(ui, undo_len, before, lsn);
 	PageSetLSN(page, lsn);
+}
+
+void
+inplace_log_move(const MoveRecord *m)
+{
+	uint8		flags = (m->clear ? XLIP_CLEAR_VISIBLE : 0) |
+		(m->clear_old ? XLIP_CLEAR_VISIBLE_OLD : 0);
+	uint16		undo_off = UndoPtrOffset(m->ui->ptr);
+	bool		same = m->oldbuf == m->newbuf;
+	bool		compact;
+	const char *data;
+	Size		len;
+	XLogRecPtr	lsn;
+
+	if (!RelationNeedsWAL(m->rel))
+	{
+		inplace_log_undo_alone(m->ui, m->undo, m->undo_len);
+		return;
+	}
+
+	data = inplace_move_data(m, &len, &compact);
+	XLogBeginInsert();
+	register_main(&flags, m->lc);
+	XLogRegisterBuffer(0, m->newbuf,
+					   REGBUF_STANDARD | (m->init_page ? REGBUF_WILL_INIT : 0) |
+					   (compact ? REGBUF_KEEP_DATA : 0));
+	XLogRegisterBufData(0, (char *) data, len);
+	if (!m->ui->by_name)
+		register_undo(m->ui, 1, &undo_off, compact ? NULL : m->undo, m->undo_len);
+	if (!same)
+	{
+		XLogRegisterBuffer(2, m->oldbuf, REGBUF_STANDARD);
+		if (!compact)
+		{
+			XLogRegisterBufData(2, (char *) &m->oldoff, sizeof(m->oldoff));
+			XLogRegisterBufData(2, (char *) PageGetTupleAt(BufferGetPage(m->oldbuf), m->oldoff),
+								SizeOfInplaceTupleHeader);
+		}
+	}
+	register_cleared(flags, m->rel, m->newbuf);
+	if (m->clear_old &&
+		(!m->clear ||
+		 BufferGetBlockNumber(m->oldbuf) / BLOCKS_PER_MAP_PAGE !=
+		 BufferGetBlockNumber(m->newbuf) / BLOCKS_PER_MAP_PAGE))
+		register_map(WAL_BLOCK_MAP_OLD, m->rel, BufferGetBlockNumber(m->oldbuf));
+	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+	lsn = inplace_xlog_insert(XLOG_IP_MOVE);
+	lsn = finish_undo(m->ui, m->undo_len, InvalidXLogRecPtr, lsn);
+	PageSetLSN(BufferGetPage(m->newbuf), lsn);
+	if (!same)
+		PageSetLSN(BufferGetPage(m->oldbuf), lsn);
 }

@@ -73,10 +73,7 @@ extern void inplace_log_push(Relation rel, Buffer buffer, OffsetNumber off,
 							 const char *undo, Size undo_len);
 extern void inplace_log_undo_deletes(Relation rel, Buffer buffer,
 									 const OffsetNumber *offs, int n);
-extern void inplace_log_move(Relation rel, Buffer oldbuf, OffsetNumber oldoff,
-							 Buffer newbuf, OffsetNumber newoff,
-							 bool init_page, bool clear, bool clear_old,
-							 UndoInsert *ui, const char *undo, Size undo_len,
-							 const LogicalChange *lc);
+struct MoveRecord;				/* log_move.h */
+extern void inplace_log_move(const struct MoveRecord *m);
 
 #endif							/* INPLACE_LOG_H */

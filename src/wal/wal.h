@@ -122,8 +122,13 @@ typedef struct xl_ip_logical
  * optional.
  * XLOG_IP_RESTORE with XLIP_BARE_DELETES, block 0: uint16 offsets of rows whose
  * bare deletes are taken back.
- * XLOG_IP_MOVE: block 0 the new row's page: uint16 offset, the tuple; block 2
- * the old row's page if it is another one: uint16 offset, the new header.
+ * XLOG_IP_MOVE: block 0 the new row's page, block 2 the old row's page if it is
+ * another one.  With COMPACT in the uint16 that block 0 begins with, which then is the
+ * old row's as for UPDATE (and KEYS, OLD_FROZEN, CID): the undo place, varint xid
+ * difference, varint cid if CID, uint16 offset of the new row, uint16 its t_natts, and
+ * the forward delta; or with block 2 the tuple after the fixed header.  Then block 2 has
+ * no data, and block 0's are kept beside a full-page image.
+ * Without: block 0 uint16 offset, the tuple; block 2 uint16 offset, the new header.
  * If it is the same page, these come first in block 0: uint16 offset (or 0),
  * the header.
  */
