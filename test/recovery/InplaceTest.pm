@@ -17,7 +17,7 @@ our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   contents poll_value waits_for_lock undo_floor_reached start_pgbench end_pgbench
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
-  heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum
+  unchecked heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum
   versions_dropped kinds_of_tables kinds_of_changes);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
@@ -278,6 +278,15 @@ sub end_pgbench
 	my ($p) = @_;
 	eval { $p->{h}->finish; };
 	return ${ $p->{out} };
+}
+
+# What is begun in the block writes no images of pages into each record, which replay would
+# be checked with: for loads that have to be large, and are about something else.
+sub unchecked(&)
+{
+	my ($block) = @_;
+	local $ENV{PGOPTIONS} = '-c wal_consistency_checking=';
+	return $block->();
 }
 
 # A script for pgbench; returns its path.

@@ -20,6 +20,7 @@ autovacuum = off
 $node->start;
 $node->safe_psql('postgres', qq{
 	CREATE EXTENSION inplace;
+	SET wal_consistency_checking = '';
 	CREATE TABLE t (id int PRIMARY KEY, at int);
 	CREATE SEQUENCE now START 100000;
 	-- it does not return before there is a file
@@ -44,6 +45,7 @@ sub make_sparse
 {
 	$round++;
 	$node->safe_psql('postgres', qq{
+		SET wal_consistency_checking = '';
 		SET inplace.merge_index_pages = off;
 		UPDATE t SET at = nextval('now') WHERE id % 5 <> $round % 5;
 		VACUUM t;
@@ -236,6 +238,7 @@ $failed->quit;
 # emptied, and the sparse page before it merged with the other half)
 my $lo = 12 * 406;
 $node->safe_psql('postgres', qq{
+	SET wal_consistency_checking = '';
 	CREATE TABLE w (id int PRIMARY KEY, at int);
 	INSERT INTO w SELECT i, i * 10 FROM generate_series(1, $rows) i;
 	CREATE INDEX w_at ON w USING inplace_btree (at) WITH (fillfactor = 100);
@@ -294,6 +297,7 @@ $s->quit;
 # ---- equal keys, posting lists, a merge join
 
 $node->safe_psql('postgres', qq{
+	SET wal_consistency_checking = '';
 	CREATE TABLE d (id int PRIMARY KEY, k int, n int);
 	INSERT INTO d SELECT i, i % 50, i % 50 FROM generate_series(1, $rows) i;
 	CREATE INDEX d_k ON d USING inplace_btree (k);
