@@ -27,7 +27,7 @@ note $at_first;
 sub load
 {
 	my ($transactions) = @_;
-	my $p = start_pgbench($node, '-c', '4', '-t', $transactions, '-b', 'tpcb-like');
+	my $p = start_pgbench($node, '-M', 'prepared', '-c', '4', '-t', $transactions, '-b', 'tpcb-like');
 	like(end_pgbench($p), qr/number of transactions actually processed: [1-9]/, 'load ran');
 }
 # Holds something while there is load; then lets go.
@@ -35,7 +35,7 @@ sub held
 {
 	my ($what, $query, $want, $release) = @_;
 	my $size = one($node, 'SELECT inplace.undo_size()');
-	load(1500);
+	load(400);
 	my $grown = one($node, 'SELECT inplace.undo_size()');
 	cmp_ok($grown, '>', $size + 256 * 1024, "$what: undo grows ($size to $grown)");
 	is(one($node, $pages), $at_first, "$what: pages of tables and indexes");
