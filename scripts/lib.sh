@@ -181,7 +181,7 @@ wait_for_turn() {
 	while :; do
 		servers=$(cat "${SERVERS_LEFT:-/dev/null}" 2>/dev/null) || servers=
 		case $servers in 1) turns=4 ;; 2) turns=3 ;; *) turns=2 ;; esac
-		[ "$(jobs -rp | wc -l)" -ge $turns ] || break
+		[ "$(jobs -rp | wc -l)" -ge "$turns" ] || break
 		wait -n || true
 	done
 }
