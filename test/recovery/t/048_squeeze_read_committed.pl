@@ -18,6 +18,8 @@ my $node = new_node('primary', conf => q{
 default_table_access_method = 'inplace'
 autovacuum = off
 inplace.undo_worker_delay = 100
+# (nothing is replayed)
+wal_consistency_checking = ''
 });
 $node->start;
 $node->safe_psql('postgres', q{
@@ -106,10 +108,10 @@ SELECT must_be_800(:sum);
 my @load;
 foreach my $protocol ('simple', 'extended', 'prepared')
 {
-	push @load, start_pgbench($node, '-M', $protocol, '-c', 4, '-j', 2, '-T', 12, '-f', $cursors, '-f', $queries);
+	push @load, start_pgbench($node, '-M', $protocol, '-c', 4, '-j', 2, '-T', 8, '-f', $cursors, '-f', $queries);
 }
-my $moves = start_pgbench($node, '-c', 3, '-T', 13, '--max-tries=20', '-f', $move);
-my $burn = start_pgbench($node, '-T', 13, '-f', $xids);
+my $moves = start_pgbench($node, '-c', 3, '-T', 9, '--max-tries=20', '-f', $move);
+my $burn = start_pgbench($node, '-T', 9, '-f', $xids);
 my $out;
 foreach my $l (@load)
 {
@@ -130,7 +132,7 @@ sub go_by
 	use_up_xids($node);
 	foreach my $n (1 .. 3)
 	{
-		end_pgbench(start_pgbench($node, '-c', 1, '-t', 600, @_));
+		end_pgbench(start_pgbench($node, '-M', 'prepared', '-c', 1, '-t', 600, @_));
 		# for the undo worker to look
 		$node->safe_psql('postgres', 'SELECT pg_sleep(0.3)');
 	}
@@ -269,7 +271,7 @@ sub growth
 	my $before = one($node, $look);
 	my $size_before = one($node, "SELECT $size");
 	$begin->();
-	end_pgbench(start_pgbench($node, '-c', 2, '-t', 32000, '-f', $hot));
+	end_pgbench(start_pgbench($node, '-M', 'prepared', '-c', 2, '-t', 20000, '-f', $hot));
 	my $growth = one($node, "SELECT $size") - $size_before;
 	is($end->(), $before, "$what sees what there was");
 	note "undo has grown by $growth bytes with $what";
@@ -283,10 +285,12 @@ sub cursor
 $node->append_conf('postgresql.conf', "inplace.squeeze_undo = off\n");
 $node->reload;
 my $without = growth('a cursor, with squeeze_undo off', cursor());
-cmp_ok($without, '>', 2_000_000, 'undo grows with the updates when it is off');
+cmp_ok($without, '>', 1_500_000, 'undo grows with the updates when it is off');
+# (What is under way takes some 800 kB, however many updates there are.)
+my $less = $without * 0.7;
 $node->append_conf('postgresql.conf', "inplace.squeeze_undo = on\n");
 $node->reload;
-cmp_ok(growth('a cursor', cursor()), '<', $without / 2, '... and less than half with a cursor of a session that waits');
+cmp_ok(growth('a cursor', cursor()), '<', $less, '... and not with a cursor of a session that waits');
 
 # a query that goes on until it gets a lock
 cmp_ok(growth('a long query',
@@ -300,7 +304,7 @@ cmp_ok(growth('a long query',
 		$waiting->finish;
 		chomp $answer;
 		return $answer =~ s/^1\|//r;
-	}), '<', $without / 2, '... and with a query that runs for long');
+	}), '<', $less, '... nor with a query that runs for long');
 
 # a session with a cursor that goes on to other statements: all versions between its two
 # snapshots may be needed, but nothing is added to them
@@ -314,10 +318,10 @@ end_pgbench($beside);
 push @at, one($node, $look);
 $session->query($_) foreach ("DECLARE d CURSOR FOR $look", 'SELECT 1 FROM t');
 my $at_second = one($node, "SELECT $size");
-end_pgbench(start_pgbench($node, '-c', 2, '-t', 32000, '-f', $hot));
+end_pgbench(start_pgbench($node, '-M', 'prepared', '-c', 2, '-t', 20000, '-f', $hot));
 my $since = one($node, "SELECT $size") - $at_second;
 note "undo has grown by $since bytes since the session went on";
-cmp_ok($since, '<', $without / 2, 'undo does not go on growing when a session with a cursor has gone on');
+cmp_ok($since, '<', $less, 'undo does not go on growing when a session with a cursor has gone on');
 is($session->query("FETCH 1 FROM $_->[0]"), $_->[1], "cursor $_->[0] sees what there was") foreach ([ 'd', $at[1] ], [ 'c', $at[0] ]);
 $session->query('COMMIT');
 
