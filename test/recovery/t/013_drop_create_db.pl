@@ -23,7 +23,7 @@ $node->safe_psql('src', q{
 	CREATE TABLE t (id int PRIMARY KEY, n int, v text) USING inplace;
 	CREATE INDEX ON t (n);
 	CREATE UNLOGGED TABLE u (id int) USING inplace;
-	INSERT INTO t SELECT i, 0, 'v' FROM generate_series(1, 20000) i;
+	INSERT INTO t SELECT i, 0, 'v' FROM generate_series(1, 6000) i;
 	INSERT INTO u SELECT generate_series(1, 100);
 });
 my @made;
@@ -40,7 +40,7 @@ foreach my $strategy ('wal_log', 'file_copy', 'wal_log')
 	is(contents($node, 't', $db), $want, "$db: contents");
 	is(one($node, 'SELECT count(*) FROM u', $db), '100', "$db: unlogged table");
 	check_clean($node, $db, $db);
-	is(one($node, 'UPDATE t SET n = n + 1; SELECT count(*) FROM t WHERE n > 0', $db), '20000', "$db: writing");
+	is(one($node, 'UPDATE t SET n = n + 1; SELECT count(*) FROM t WHERE n > 0', $db), '6000', "$db: writing");
 	undo_floor_reached($node, $db, 20, $db);
 	check_clean($node, "$db after writing", $db);
 }
@@ -59,7 +59,7 @@ $node->safe_psql('copy1', q{UPDATE t SET n = n + 1; });
 $node->safe_psql('copy1', q{BEGIN; UPDATE t SET v = 'lost'; ROLLBACK});
 my $start = time();
 is(one($node, 'ALTER DATABASE copy1 RENAME TO renamed'), '', 'ALTER DATABASE RENAME at work');
-is(one($node, 'SELECT count(*) FROM t', 'renamed'), '20000', 'renamed');
+is(one($node, 'SELECT count(*) FROM t', 'renamed'), '6000', 'renamed');
 foreach my $db ('renamed', 'copy2', 'copy3')
 {
 	$node->safe_psql($db, q{BEGIN; UPDATE t SET v = 'lost', n = n + 1; ROLLBACK});
