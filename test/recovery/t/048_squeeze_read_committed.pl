@@ -271,7 +271,7 @@ sub growth
 	my $before = one($node, $look);
 	my $size_before = one($node, "SELECT $size");
 	$begin->();
-	end_pgbench(start_pgbench($node, '-M', 'prepared', '-c', 2, '-t', 20000, '-f', $hot));
+	end_pgbench(start_pgbench($node, '-M', 'prepared', '-c', 2, '-t', 24000, '-f', $hot));
 	my $growth = one($node, "SELECT $size") - $size_before;
 	is($end->(), $before, "$what sees what there was");
 	note "undo has grown by $growth bytes with $what";
@@ -318,7 +318,7 @@ end_pgbench($beside);
 push @at, one($node, $look);
 $session->query($_) foreach ("DECLARE d CURSOR FOR $look", 'SELECT 1 FROM t');
 my $at_second = one($node, "SELECT $size");
-end_pgbench(start_pgbench($node, '-M', 'prepared', '-c', 2, '-t', 20000, '-f', $hot));
+end_pgbench(start_pgbench($node, '-M', 'prepared', '-c', 2, '-t', 24000, '-f', $hot));
 my $since = one($node, "SELECT $size") - $at_second;
 note "undo has grown by $since bytes since the session went on";
 cmp_ok($since, '<', $less, 'undo does not go on growing when a session with a cursor has gone on');
