@@ -13,6 +13,8 @@ use Test::More;
 my $node = new_node('primary', conf => q{
 default_table_access_method = 'inplace'
 autovacuum = off
+# (nothing is replayed)
+wal_consistency_checking = ''
 });
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION inplace; CREATE EXTENSION pg_freespacemap');
