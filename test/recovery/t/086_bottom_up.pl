@@ -18,6 +18,8 @@ my $node = new_node('primary', conf => q{
 default_table_access_method = 'inplace'
 autovacuum = off
 synchronous_commit = off
+# (nothing is replayed)
+wal_consistency_checking = ''
 shared_buffers = '64MB'
 });
 $node->start;
