@@ -108,15 +108,16 @@ refuse_damaged_row(Relation rel, BlockNumber block, OffsetNumber off,
 }
 
 /*
- * The lockers of the version that the walk is at which are still running.  (Of ids
- * that are too old the table's limits may have come to know only after the page was
- * copied; these are not running.)
+ * The lockers of the version that the walk is at which are still running; returns how
+ * many of them are on the page.  (Of ids that are too old the table's limits may have
+ * come to know only after the page was copied; these are not running.)
  */
-static void
+static int
 find_lockers(const InsightWalk *walk, RowHolders *holders)
 {
 	const char *problem = NULL;
 	MemoryLocks memory;
+	int			on_page;
 
 	if (walk->locked && walk->lock_known &&
 		(walk->lock_multi ?
@@ -147,11 +148,13 @@ find_lockers(const InsightWalk *walk, RowHolders *holders)
 					   inplace_lock_mode_name(walk->lock_mode));
 	}
 
+	on_page = holders->n;
 	inplace_get_memory_locks(walk->rel, walk->block, walk->off, &memory);
 	if (memory.own)
 		add_holder(holders, memory.own_xid, inplace_lock_mode_name(memory.own_mode));
 	if (TransactionIdIsValid(memory.xid))
 		add_holder(holders, memory.xid, inplace_lock_mode_name(memory.mode));
+	return on_page;
 }
 
 /* is the row locked in memory alone? */
@@ -195,10 +198,9 @@ show_row(ReturnSetInfo *rsinfo, InsightWalk *walk)
 		return;
 
 	ItemPointerSet(&tid, walk->block, walk->off);
-	find_lockers(walk, &holders);
-	if (holders.n == 0)
+	if (find_lockers(walk, &holders) == 0)
 		multi = false;
-	else if (!multi)
+	if (holders.n > 0 && !multi)
 		locker = DatumGetTransactionId(holders.xids[0]);
 
 	if (walk->status == INSIGHT_XID_IN_PROGRESS)

@@ -71,6 +71,17 @@ SELECT id FROM ml WHERE id = 5 FOR UPDATE;
 SELECT * FROM ml_locks();
 UPDATE ml SET v = -1 WHERE id = 5;
 COMMIT;
+-- the old one may have been of several transactions
+BEGIN;
+SELECT id FROM ml WHERE id = 6 FOR KEY SHARE;
+SAVEPOINT a;
+SELECT id FROM ml WHERE id = 6 FOR SHARE;
+SELECT multi, modes FROM inplace.row_locks('ml');
+COMMIT;
+BEGIN;
+SELECT id FROM ml WHERE id = 6 FOR UPDATE;
+SELECT multi, locker::text = pg_current_xact_id()::text AS mine, modes FROM inplace.row_locks('ml');
+COMMIT;
 -- our own share lock, made stronger
 BEGIN;
 SELECT id FROM ml WHERE id = 5 FOR KEY SHARE;
