@@ -26,7 +26,10 @@ extern Size inplace_keep_lockers(Relation rel, BlockNumber blk,
 								 InplaceTupleHeader hdr, UndoPtr ptr, char *dst);
 extern TransactionId inplace_undo_newest(const RowCheck *rc);
 
-/* headers equal but for hint bits and the padding flag? */
+/*
+ * Headers equal but for hint bits and the padding flag?  That nobody was at the row
+ * while its page was unlocked follows only if there is no lock in memory, either.
+ */
 static inline bool
 same_header(const InplaceTupleHeaderData *a, const InplaceTupleHeaderData *b)
 {

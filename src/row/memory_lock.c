@@ -19,6 +19,8 @@
  *	   changes, and no lock has to follow it, or to be known of an older version.
  *	2. A lock is put here with the row's page exclusively locked, when all that
  *	   could be in the way has been looked at under the same lock of the page.
+ *	   The row's header stays as it is.  So a backend that unlocks the page between
+ *	   its look and its change asks again for locks here, whatever the header says.
  *	3. A lock counts as long as its xid is running.  A subtransaction's goes with it.
  *	4. A lock goes once the (sub)transaction that took it has changed the row.  That
  *	   of an outer one stays, for its inner one may be rolled back.

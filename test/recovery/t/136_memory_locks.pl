@@ -1,5 +1,5 @@
-# Row locks in memory (row/memory_lock.c) where the header of the row does not tell that
-# somebody was there.
+# Row locks in memory (row/memory_lock.c): where the header of the row does not tell that
+# somebody was there; and when their session or the server comes to an end.
 
 use strict;
 use warnings;
@@ -47,7 +47,32 @@ waits_for_lock($node, '... and the first one waits for it', 'UPDATE t SET n = n'
 $locker->query_safe($_) foreach "UPDATE t SET n = $n + 100 WHERE id = 18", 'COMMIT';
 $mover->query_safe('SELECT 1');
 is(one($node, 'SELECT n FROM t WHERE id = 18'), '101', 'no update is lost');
-$_->quit foreach $mover, $holder, $locker;
+$_->quit foreach $mover, $holder;
+
+# A session that is terminated leaves none behind.
+my $others = q{SELECT string_agg(id::text, ' ' ORDER BY id) FROM (SELECT id FROM t WHERE id BETWEEN 19 AND 22 FOR %s SKIP LOCKED) l};
+$pid = $locker->query_safe('SELECT pg_backend_pid()');
+$locker->query_safe($_) foreach 'BEGIN', 'SELECT id FROM t WHERE id = 20 FOR UPDATE', 'SAVEPOINT a', 'SELECT id FROM t WHERE id = 21 FOR UPDATE';
+is(one($node, sprintf($others, 'UPDATE')), '19 22', 'locked by a session');
+is(one($node, "SELECT pg_terminate_backend($pid, 60000)"), 't', '... that is terminated');
+is(one($node, sprintf($others, 'UPDATE')), '19 20 21 22', '... and nothing is');
+eval { $locker->quit };
+
+# Those of a prepared transaction are there again after a crash.
+one($node, q{
+	BEGIN;
+	SELECT id FROM t WHERE id = 19 FOR NO KEY UPDATE;
+	SAVEPOINT a;
+	SELECT id FROM t WHERE id = 20 FOR UPDATE;
+	UPDATE t SET n = 7 WHERE id = 19;
+	ROLLBACK TO a;
+	SELECT id FROM t WHERE id = 21 FOR UPDATE;
+	PREPARE TRANSACTION 'p'});
+crash_and_restart($node);
+is(one($node, sprintf($others, 'UPDATE')), '20 22', 'a prepared transaction has its locks after a crash');
+is(one($node, sprintf($others, 'KEY SHARE')), '19 20 22', '... as strong as they were');
+one($node, q{ROLLBACK PREPARED 'p'});
+is(one($node, sprintf($others, 'UPDATE')), '19 20 21 22', '... until it ends');
 
 check_clean($node, 'at the end');
 check_log($node);
