@@ -93,6 +93,7 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 	Size		undo_len;
 	bool		is_delete = (newer->t_infomask & IP_DELETED) != 0;
 	bool		squeezed = !is_delete && replaced->xid != newer->t_xid;
+	UndoRoom	room;
 	UndoInsert	ui;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
@@ -124,14 +125,15 @@ inplace_push_version_raw(Relation rel, ItemPointer tid,
 						 false, payload, payload_len);
 	if (squeezed)
 		((UndoRecordHeader *) undo)->ur_flags |= UR_SQUEEZED;
-	if (!UndoHasRoom(rel, 1, undo_len))
+	room = UndoRoomFor(1, undo_len);
+	while (!UndoHasRoom(rel, &room))
 	{
 		/* nobody else comes to the page */
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		UndoReserve(rel, 1, undo_len);
+		UndoReserve(rel, &room);
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	}
-	UndoPrepare(rel, undo_len, newer->t_xid, &ui);
+	UndoPrepare(rel, &room, undo_len, newer->t_xid, &ui);
 	HdrSetUndoPtr(newer, ui.ptr);
 
 	START_CRIT_SECTION();

@@ -68,7 +68,8 @@ static void
 delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 				 OffsetNumber off, TransactionId xid, CommandId cid,
 				 const RowCheck *rc, bool changingPart, bool cut,
-				 bool conflict, LogicalChange *lc, FreezeUnset *unset)
+				 bool conflict, LogicalChange *lc, FreezeUnset *unset,
+				 UndoRoom *room)
 {
 	Page		page = BufferGetPage(buffer);
 	BlockNumber blk = BufferGetBlockNumber(buffer);
@@ -91,7 +92,7 @@ delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 						 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
 						 blk, off, &rc->base, &hdr, cut, NULL, 0);
 	change_len = undo_len;
-	UndoPrepare(rel, undo_len + (rc->locked ? UNDO_LOCK_RECORD_SIZE : 0),
+	UndoPrepare(rel, room, undo_len + (rc->locked ? UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(rc), &ui);
 	HdrSetUndoPtr(&hdr, ui.ptr);
 	if (rc->locked)
@@ -124,7 +125,8 @@ typedef struct DeletePreparation
 	bool		logical;		/* if need be */
 	bool		cut;			/* the way to older versions */
 	bool		conflict;		/* ... standbys must be told */
-	bool		bare;			/* without undo */
+	bool		bare;			/* without undo, */
+	UndoRoom	room;			/* or with room for this */
 } DeletePreparation;
 
 static void
@@ -152,8 +154,6 @@ delete_prepared(DeletePreparation *dp, Relation rel, Buffer buffer,
 	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
 	ItemId		lp = PageGetItemId(page, off);
 	InplaceTupleHeader tup = PageGetTupleAt(page, off);
-	Size		undo_len = SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
-		UNDO_LOCK_RECORD_SIZE;
 
 	if (dp->gone && (dp->gone_len != ItemIdGetLength(lp) ||
 					 !same_header(dp->gone, tup)))
@@ -180,10 +180,12 @@ delete_prepared(DeletePreparation *dp, Relation rel, Buffer buffer,
 								!rc->locked && RelationNeedsWAL(rel),
 								&dp->conflict);
 	dp->bare = dp->cut && !rc->locked && cid <= BARE_MAX_CID;
-	if (dp->bare || UndoHasRoom(rel, 1, undo_len))
+	dp->room = UndoRoomFor(1, SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+						   (rc->locked ? UNDO_LOCK_RECORD_SIZE : 0));
+	if (dp->bare || UndoHasRoom(rel, &dp->room))
 		return true;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	UndoReserve(rel, 1, undo_len);
+	UndoReserve(rel, &dp->room);
 	return false;
 }
 
@@ -271,7 +273,8 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 					dp.conflict, dp.logical ? &dp.lc : NULL, &unset);
 	else
 		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
-						 dp.cut, dp.conflict, dp.logical ? &dp.lc : NULL, &unset);
+						 dp.cut, dp.conflict, dp.logical ? &dp.lc : NULL, &unset,
+						 &dp.room);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (rc.memory.own)
 		inplace_drop_memory_lock(rel, blk, off);

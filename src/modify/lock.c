@@ -116,6 +116,7 @@ typedef struct RowLocking
 	Buffer		vmbuffer;
 	RowTarget	target;
 	RowCheck	rc;				/* as of the last look */
+	UndoRoom	room;			/* for the lock */
 	RowQueue	queue;
 	RowQueue	left;			/* of an older version, still held */
 	bool		check_chain;	/* has waited for a change; what came after? */
@@ -398,10 +399,10 @@ static bool
 undo_reserved(RowLocking *rl, TransactionId xid)
 {
 	if (have_lock(rl, xid) || lock_in_memory(rl) ||
-		!inplace_lock_lacks_undo(rl->rel, &rl->rc))
+		!inplace_lock_lacks_undo(rl->rel, &rl->rc, &rl->room))
 		return true;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
-	UndoReserve(rl->rel, 1, UNDO_LOCK_RECORD_SIZE);
+	UndoReserve(rl->rel, &rl->room);
 	return false;
 }
 
@@ -431,8 +432,8 @@ take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot, ItemPointer t
 	}
 
 	inplace_compute_lockers(rc, xid, rl->mode, &locker, &multi, &strongest);
-	inplace_set_row_lock(rl->rel, rl->buffer, rl->vmbuffer, off, rc, xid, locker,
-						 multi, strongest);
+	inplace_set_row_lock(rl->rel, rl->buffer, rl->vmbuffer, off, rc, &rl->room, xid,
+						 locker, multi, strongest);
 }
 
 static void

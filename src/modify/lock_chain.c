@@ -225,7 +225,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
  */
 static bool
 lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
-		  LockTupleMode mode, const ChainLock *lock)
+		  LockTupleMode mode, const ChainLock *lock, UndoRoom *room)
 {
 	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
 	InplaceTupleHeader tup = PageGetTupleAt(BufferGetPage(buffer), off);
@@ -242,12 +242,12 @@ lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
 	rc.locked = inplace_get_lockers(rel, tup, ItemPointerGetBlockNumber(tid),
 									off, &rc.lockers);
 	rc.base = rc.lockers.base;
-	if (inplace_lock_lacks_undo(rel, &rc))
+	if (inplace_lock_lacks_undo(rel, &rc, room))
 		return false;
 	rc.replacer = lock->replacer;
 	inplace_compute_lockers(&rc, lock->xid, mode, &locker, &multi, &strongest);
-	inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, lock->xid, locker,
-						 multi, strongest);
+	inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, room, lock->xid,
+						 locker, multi, strongest);
 	return true;
 }
 
@@ -273,6 +273,7 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 		Buffer		vmbuffer = InvalidBuffer;
 		ChainVerdict verdict = CHAIN_FREE;
 		bool		again = false;
+		UndoRoom	room = inplace_lock_room();
 		ItemPointerData next;
 
 		CHECK_FOR_INTERRUPTS();
@@ -282,7 +283,7 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 			verdict = conflict_here(rel, PageGetTupleAt(RowPage(rel, buffer), off),
 									&tid, target, mode, xwait, &next);
 			if (verdict == CHAIN_FREE && lock != NULL)
-				again = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock);
+				again = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock, &room);
 		}
 		UnlockReleaseBuffer(buffer);
 		if (BufferIsValid(vmbuffer))
@@ -290,7 +291,7 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 		if (again)
 		{
 			/* nothing is reserved if there is room */
-			UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
+			UndoReserve(rel, &room);
 			continue;
 		}
 		if (verdict != CHAIN_FREE || !ItemPointerIsValid(&next))

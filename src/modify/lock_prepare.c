@@ -32,6 +32,7 @@ put_on_page(Relation rel, ItemPointer tid, TransactionId xid, LockTupleMode mode
 	Buffer		vmbuffer = InvalidBuffer;
 	RowTarget	target;
 	RowCheck	rc;
+	UndoRoom	room;
 	TM_FailureData tmfd;
 	TransactionId locker;
 	bool		multi;
@@ -54,15 +55,15 @@ put_on_page(Relation rel, ItemPointer tid, TransactionId xid, LockTupleMode mode
 		if (result != TM_Ok)
 			elog(ERROR, "row (%u,%u) of relation \"%s\" was changed though locked",
 				 ItemPointerGetBlockNumber(tid), off, RelationGetRelationName(rel));
-		if (inplace_lock_lacks_undo(rel, &rc))
+		if (inplace_lock_lacks_undo(rel, &rc, &room))
 		{
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			UndoReserve(rel, 1, UNDO_LOCK_RECORD_SIZE);
+			UndoReserve(rel, &room);
 			continue;
 		}
 		inplace_compute_lockers(&rc, xid, mode, &locker, &multi, &strongest);
-		inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, xid, locker, multi,
-							 strongest);
+		inplace_set_row_lock(rel, buffer, vmbuffer, off, &rc, &room, xid, locker,
+							 multi, strongest);
 		break;
 	}
 	UnlockReleaseBuffer(buffer);

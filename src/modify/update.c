@@ -125,43 +125,37 @@ static bool
 undo_fits(UpdateState *us)
 {
 	return SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
-		delta_size(&us->diff.edits, true) + 2 * UNDO_LOCK_RECORD_SIZE <=
-		UNDO_MAX_RECORD;
+		us->delta_len + 2 * UNDO_LOCK_RECORD_SIZE <= UNDO_MAX_RECORD;
 }
 
 /*
- * Bytes of undo that the change takes, if that is not less.  Whether the row will be
- * moved is not known yet, and where it goes may take more than what changed.
+ * The undo that the change takes, and links under it.  Whether the row will be moved is
+ * not known yet, and where it goes may take more than what changed.
  */
-static Size
-undo_size(UpdateState *us)
+static UndoRoom
+undo_room(UpdateState *us)
 {
-	Size		payload = Max(delta_size(&us->diff.edits, true), MOVE_LINK_SIZE);
+	Size		len = inplace_update_undo_size(us);
 
-	return Min(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
-			   payload + 2 * UNDO_LOCK_RECORD_SIZE,
-			   UNDO_MAX_RECORD);
+	if (us->rc.status == XID_COMMITTED &&
+		!inplace_is_first_version(&us->rc.base, us->rc.status) &&
+		UndoLinkIsDue(us->xid, NextTag(us->rc.base.t_tag)))
+		return UndoRoomFor(2, UNDO_MAX_RECORD + len);
+	return UndoRoomFor(1, len);
 }
 
 /*
- * Is the undo reserved that the change takes, and links under it?  If not, the page
- * is unlocked for that.
+ * Is that reserved?  If not, the page is unlocked for it.
  */
 static bool
 undo_reserved(UpdateState *us)
 {
-	bool		links;
-
-	/* the longest there can be */
-	if (likely(UndoHasRoom(us->rel, 2, 0)))
-		return true;
-	links = us->rc.status == XID_COMMITTED &&
-		!inplace_is_first_version(&us->rc.base, us->rc.status) &&
-		UndoLinkIsDue(us->xid, NextTag(us->rc.base.t_tag));
-	if (UndoHasRoom(us->rel, links ? 2 : 1, links ? 0 : undo_size(us)))
+	us->delta_len = delta_size(&us->diff.edits, true);
+	us->room = undo_room(us);
+	if (likely(UndoHasRoom(us->rel, &us->room)))
 		return true;
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-	UndoReserve(us->rel, links ? 2 : 1, links ? 0 : undo_size(us));
+	UndoReserve(us->rel, &us->room);
 	return false;
 }
 
@@ -530,19 +524,20 @@ toast_row(UpdateState *us, TupleTableSlot *slot)
 	us->oldcopy_hdr = *us->oldcopy;
 	if (us->needs_toast && inplace_update_stores_values(us, slot, us->oldcopy))
 	{
-		bool		room = UndoHasRoom(us->rel, 1, UNDO_LOCK_RECORD_SIZE);
+		UndoRoom	room = inplace_lock_room();
+		bool		has_room = UndoHasRoom(us->rel, &room);
 
 		us->key_changed_early = inplace_update_keys_differ(us, slot, us->oldcopy);
-		if (!room || (us->key_changed_early && !us->key_changed))
+		if (!has_room || (us->key_changed_early && !us->key_changed))
 		{
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 			pfree(us->oldcopy);
 			us->oldcopy = NULL;
-			if (!room)
-				UndoReserve(us->rel, 1, UNDO_LOCK_RECORD_SIZE);
+			if (!has_room)
+				UndoReserve(us->rel, &room);
 			return STEP_AGAIN;
 		}
-		inplace_update_reserve_row(us, lock_mode(us));
+		inplace_update_reserve_row(us, lock_mode(us), &room);
 		us->reserved = true;
 	}
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);

@@ -17,6 +17,7 @@
 #include "row/row_lock.h"
 #include "row/rowcheck.h"
 #include "row/target.h"
+#include "undo/append.h"
 #include "undo/undo.h"
 #include "wal/logical.h"
 
@@ -33,6 +34,8 @@ typedef struct UpdateState
 	Buffer		vmbuffer;
 	RowCheck	rc;
 	RowDiff		diff;
+	Size		delta_len;		/* of undo, for what changed */
+	UndoRoom	room;			/* of undo, for the change */
 	InplaceTupleHeader newtup;	/* formed; header filled last */
 	Size		newlen;
 	bool		key_changed;
@@ -77,13 +80,25 @@ item_len(UpdateState *us)
 	return ItemIdGetLength(PageGetItemId(RowPage(us->rel, us->buffer), us->off));
 }
 
+/* where the row has gone, in the record of the move */
+#define MOVE_LINK_SIZE	(sizeof(BlockNumber) + sizeof(OffsetNumber))
+
+/* bytes of undo that the change takes, if that is not less */
+static inline Size
+inplace_update_undo_size(const UpdateState *us)
+{
+	Size		len = SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader +
+		Max(us->delta_len, MOVE_LINK_SIZE);
+
+	if (us->rc.locked)
+		len += 2 * UNDO_LOCK_RECORD_SIZE;
+	return Min(len, UNDO_MAX_RECORD);
+}
+
 /* update_in_place.c */
 extern void inplace_update_in_place(UpdateState *us);
 
 /* update_move.c */
-
-/* where the row has gone, in the record of the move */
-#define MOVE_LINK_SIZE	(sizeof(BlockNumber) + sizeof(OffsetNumber))
 
 extern bool inplace_update_find_page(UpdateState *us);
 extern void inplace_update_by_move(UpdateState *us);
@@ -93,6 +108,7 @@ extern bool inplace_update_stores_values(UpdateState *us, TupleTableSlot *slot,
 										 InplaceTupleHeader old);
 extern bool inplace_update_keys_differ(UpdateState *us, TupleTableSlot *slot,
 									   InplaceTupleHeader old);
-extern void inplace_update_reserve_row(UpdateState *us, LockTupleMode mode);
+extern void inplace_update_reserve_row(UpdateState *us, LockTupleMode mode,
+									   UndoRoom *room);
 
 #endif							/* INPLACE_TABLE_UPDATE_H */

@@ -89,7 +89,9 @@ inplace_update_in_place(UpdateState *us)
 	/* older versions pile up: from time to time a way round them */
 	if (!nothing_older && us->rc.status == XID_COMMITTED)
 		UndoLinkPut(rel, us->blk, us->off, tup,
-					inplace_tuple_len(tup, item_len(us)), hdr, &us->rc.base);
+					inplace_tuple_len(tup, item_len(us)), hdr, &us->rc.base,
+					&us->room);
+	UndoRoomCut(&us->room, 1, inplace_update_undo_size(us));
 
 	payload_len = delta_encode(&us->diff.edits, true, oldimg, newimg, change_payload);
 	change_len = UndoBuild(change_undo, UNDO_UPDATE, us->xid, us->cid,
@@ -99,7 +101,7 @@ inplace_update_in_place(UpdateState *us)
 						   change_payload, payload_len);
 	undo_len = change_len;
 
-	UndoPrepare(rel, change_len +
+	UndoPrepare(rel, &us->room, change_len +
 				(us->rc.locked ? UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(&us->rc), &ui);
 	HdrSetUndoPtr(hdr, ui.ptr);

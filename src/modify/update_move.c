@@ -131,7 +131,8 @@ inplace_update_by_move(UpdateState *us)
 				   inplace_nothing_older(rel, &us->rc.base, us->rc.status),
 				   link, sizeof(link));
 	change_len = p - undo;
-	UndoPrepare(rel, (p - undo) +
+	UndoRoomCut(&us->room, 1, inplace_update_undo_size(us));
+	UndoPrepare(rel, &us->room, (p - undo) +
 				(us->rc.locked ? 2 * UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(&us->rc), &ui);
 	HdrSetUndoPtr(&oldhdr, ui.ptr);

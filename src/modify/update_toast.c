@@ -116,7 +116,7 @@ inplace_update_keys_differ(UpdateState *us, TupleTableSlot *slot,
  * cannot do with values of a change that did not come about.  Our own change is a lock.
  */
 void
-inplace_update_reserve_row(UpdateState *us, LockTupleMode mode)
+inplace_update_reserve_row(UpdateState *us, LockTupleMode mode, UndoRoom *room)
 {
 	TransactionId locker;
 	bool		multi;
@@ -129,5 +129,5 @@ inplace_update_reserve_row(UpdateState *us, LockTupleMode mode)
 	MultiXactIdSetOldestMember();
 	inplace_compute_lockers(&us->rc, us->xid, mode, &locker, &multi, &strongest);
 	inplace_set_row_lock(us->rel, us->buffer, us->vmbuffer, us->off, &us->rc,
-						 us->xid, locker, multi, strongest);
+						 room, us->xid, locker, multi, strongest);
 }

@@ -51,6 +51,7 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 {
 	Page		page = BufferGetPage(buffer);
 	BlockNumber blk = BufferGetBlockNumber(buffer);
+	UndoRoom	room;
 
 	for (;;)
 	{
@@ -71,12 +72,12 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 				return false;
 			if (inplace_xid_status(rel, PageGetTupleAt(page, off), buffer) != XID_ABORTED)
 				return true;
-			if (InplaceRestoreNeedsUndo(rel, buffer, off))
+			if (InplaceRestoreNeedsUndo(rel, buffer, off, &room))
 				break;
-			(void) InplaceRestoreRow(rel, buffer, off, true);
+			(void) InplaceRestoreRow(rel, buffer, off, &room);
 		}
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		(void) UndoReserveRestore(rel, false);
+		(void) UndoReserveRestore(rel, &room, false);
 	}
 }
 

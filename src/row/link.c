@@ -311,11 +311,11 @@ add_link(LinkWalk *w, const InplaceTupleHeaderData *base,
  * the first to where base led.
  */
 static void
-write_links(LinkWalk *w, InplaceTupleHeader base)
+write_links(LinkWalk *w, InplaceTupleHeader base, UndoRoom *room)
 {
 	UndoInsert	ui;
 
-	UndoPrepare(w->walk.rel, w->undo_len, base->t_xid, &ui);
+	UndoPrepare(w->walk.rel, room, w->undo_len, base->t_xid, &ui);
 	for (int i = 0; i < w->nlinks; i++)
 	{
 		char	   *old = w->undo + w->starts[i] + SizeOfUndoRecordHeader;
@@ -343,7 +343,8 @@ UndoLinkIsDue(TransactionId xid, VersionTag tag)
 void
 UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 			InplaceTupleHeader tup, Size len,
-			const InplaceTupleHeaderData *newer, InplaceTupleHeader base)
+			const InplaceTupleHeaderData *newer, InplaceTupleHeader base,
+			UndoRoom *room)
 {
 	static LinkWalk link_walk;	/* large, and never in use twice */
 	LinkWalk   *w = &link_walk;
@@ -354,7 +355,7 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 	if (effort == LINK_NONE)
 		return;
 	if (effort == LINK_IF_FAR && UndoHoldersAny() &&
-		UndoSqueeze(rel, block, off, tup, len, base))
+		UndoSqueeze(rel, block, off, tup, len, base, room))
 		return;
 	inplace_walk_start(&w->walk, rel, block, off, base, tup, len, w->space);
 	w->walk.may_dangle = true;	/* invariant 4 */
@@ -375,5 +376,5 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 			!add_link(w, base, tup, len, seq, level))
 			break;
 	}
-	write_links(w, base);
+	write_links(w, base, room);
 }

@@ -60,16 +60,33 @@ kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
  * not VACUUM with parallel workers, nor these, nor a subtransaction.  The undo
  * worker will come by.  It cannot while an index is built, but then there is
  * an xid, which the parallel workers have too; for their extents see space.c.
- * A caller that must restore the row has reserved undo.  Others leave the row as it
- * is if there is no room, and leave UNDO_SPARE_RECORDS for the backend that has
- * the page locked.
+ * A caller that must restore the row has reserved undo (room).  Others leave the row as
+ * it is if there is no room besides that of the backend that has the page locked (own).
  */
-static bool
-may_write_undo(Relation rel, bool must)
+static UndoRoom *
+room_to_write(Relation rel, UndoRoom *room, UndoRoom *own)
 {
-	if (TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
-		return must || UndoHasRoom(rel, UNDO_SPARE_RECORDS, 0);
-	return must && !IsInParallelMode();
+	if (!TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
+		return IsInParallelMode() ? NULL : room;
+	if (room != NULL)
+		return room;
+	*own = UndoRoomFor(1, UNDO_LOCK_RECORD_SIZE);
+	return UndoHasRoomBeside(rel, own) ? own : NULL;
+}
+
+/*
+ * A transaction makes at most INPLACE_MAX_TAG versions of a row, and restoring each may
+ * take the record of a lock.
+ */
+UndoRoom
+InplaceRestoreRoom(void)
+{
+	StaticAssertStmt(UNDO_RESTORE_PAGES * (UNDO_MAX_RECORD / UNDO_LOCK_RECORD_SIZE) >=
+					 INPLACE_MAX_TAG, "a row could not be restored");
+	StaticAssertStmt(UNDO_RESTORE_PAGES > UNDO_SPARE_PAGES,
+					 "optional work would find no room");
+	return UndoRoomForRestore(INPLACE_MAX_TAG,
+							  INPLACE_MAX_TAG * UNDO_LOCK_RECORD_SIZE);
 }
 
 /*
@@ -77,16 +94,18 @@ may_write_undo(Relation rel, bool must)
  * undo, and no room reserved for that?  (Only the newest version has a lock.)
  */
 bool
-InplaceRestoreNeedsUndo(Relation rel, Buffer buffer, OffsetNumber off)
+InplaceRestoreNeedsUndo(Relation rel, Buffer buffer, OffsetNumber off,
+						UndoRoom *room)
 {
 	InplaceTupleHeader tup;
 
+	*room = InplaceRestoreRoom();
 	if (!ItemIdIsNormal(PageGetItemId(BufferGetPage(buffer), off)))
 		return false;
 	tup = PageGetTupleAt(BufferGetPage(buffer), off);
 	return HdrIsLocked(tup) &&
 		inplace_xid_status(rel, tup, buffer) == XID_ABORTED &&
-		!UndoHasRoom(rel, UNDO_RESTORE_RECORDS, 0) &&
+		!UndoHasRoom(rel, room) &&
 		(TransactionIdIsValid(GetCurrentTransactionIdIfAny()) ||
 		 !IsInParallelMode());
 }
@@ -98,7 +117,7 @@ InplaceRestoreNeedsUndo(Relation rel, Buffer buffer, OffsetNumber off)
  */
 static bool
 restore_version(Relation rel, Buffer buffer, OffsetNumber off,
-				const RowCheck *rc, const UndoRecord *rec, bool must)
+				const RowCheck *rc, const UndoRecord *rec, UndoRoom *room)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
 	Page		page = RowPage(rel, buffer);
@@ -154,7 +173,10 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 			inplace_header_lock_direct(old, locker, multi, mode, trace.undone);
 		else
 		{
-			if (!may_write_undo(rel, must))
+			UndoRoom	own;
+
+			room = room_to_write(rel, room, &own);
+			if (room == NULL)
 			{
 				pfree(old);
 				return false;
@@ -162,7 +184,8 @@ restore_version(Relation rel, Buffer buffer, OffsetNumber off,
 			(void) GetCurrentTransactionId();	/* stands in the record */
 			undo_len = inplace_build_lock_undo(undo, rel, blk, off, &rec->old,
 											   locker, &trace);
-			UndoPrepareRestore(rel, undo_len, inplace_undo_newest(&oldrc),
+			UndoPrepareRestore(rel, room, undo_len,
+							   inplace_undo_newest(&oldrc),
 							   oldrc.status == XID_ABORTED, &ui);
 			inplace_header_lock_indirect(old, ui.ptr, multi, mode);
 		}
@@ -239,7 +262,7 @@ check_not_lost(Relation rel, InplaceTupleHeader tup, BlockNumber blk,
 }
 
 bool
-InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off, bool must)
+InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off, UndoRoom *room)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
 	Page		page = RowPage(rel, buffer);
@@ -277,10 +300,10 @@ InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off, bool must)
 		}
 		UndoFetch(rel, HdrUndoPtr(&rc.base), blk, off, &rc.base, false, rec);
 		UndoWalkCheck(&guard, rel, HdrUndoPtr(&rc.base), blk, off);
-		if (!restore_version(rel, buffer, off, &rc, rec, must))
+		if (!restore_version(rel, buffer, off, &rc, rec, room))
 		{
 			/* a caller that must have the row restored would try for ever */
-			if (must)
+			if (room != NULL)
 				elog(ERROR, "could not restore row (%u,%u) of relation \"%s\"",
 					 blk, off, RelationGetRelationName(rel));
 			break;
@@ -297,6 +320,7 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 {
 	Buffer		buffer;
 	Page		page;
+	UndoRoom	room;
 	bool		changed = false;
 
 	buffer = ReadBuffer(rel, block);
@@ -307,13 +331,17 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 		if (PageIsNew(page) || off > PageGetMaxOffsetNumber(page))
 			break;
 		inplace_check_items(rel, page, block);
-		if (!InplaceRestoreNeedsUndo(rel, buffer, off))
+		/* a change may be rolled back at any time, and then it needs undo */
+		if (!ItemIdIsNormal(PageGetItemId(page, off)) ||
+			inplace_xid_status(rel, PageGetTupleAt(page, off), buffer) != XID_ABORTED)
+			break;
+		if (!InplaceRestoreNeedsUndo(rel, buffer, off, &room))
 		{
-			changed = InplaceRestoreRow(rel, buffer, off, true);
+			changed = InplaceRestoreRow(rel, buffer, off, &room);
 			break;
 		}
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		(void) UndoReserveRestore(rel, false);
+		(void) UndoReserveRestore(rel, &room, false);
 	}
 	UnlockReleaseBuffer(buffer);
 	return changed;
@@ -345,18 +373,19 @@ void
 inplace_restore_page(Relation rel, Buffer buffer, bool must)
 {
 	OffsetNumber off = FirstOffsetNumber;
+	UndoRoom	room;
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	while (next_aborted(rel, buffer, &off))
 	{
-		if (must && InplaceRestoreNeedsUndo(rel, buffer, off))
+		if (must && InplaceRestoreNeedsUndo(rel, buffer, off, &room))
 		{
 			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			(void) UndoReserveRestore(rel, false);
+			(void) UndoReserveRestore(rel, &room, false);
 			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 			continue;
 		}
-		(void) InplaceRestoreRow(rel, buffer, off, must);
+		(void) InplaceRestoreRow(rel, buffer, off, must ? &room : NULL);
 		off++;
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);

@@ -11,6 +11,8 @@
 
 #include "inplace.h"
 
+#include "undo/append.h"
+
 /*
  * InplaceRestoreRow: buffer is exclusively locked, its visibility map page
  * pinned if the page is all-visible (an aborted change is never there on an
@@ -19,16 +21,17 @@
  * With an aborted bare delete (page/tuple.h) those of other rows of the page
  * are taken back, too.  Returns true if it changed anything.  A row with a lock that
  * stays may take undo.  A caller that must restore it asks InplaceRestoreNeedsUndo,
- * and if so unlocks the page, calls UndoReserveRestore and looks again.  Without
- * "must" such a row is left alone if there is no undo reserved.
+ * which makes the room for that, and if so unlocks the page, calls UndoReserveRestore and
+ * looks again.  Without a room such a row is left alone if there is no undo reserved.
  *
  * InplaceRestoreTid: for the worker and for tests: locks the page itself and
  * restores the row if its newest version is an aborted change (by anybody).
  */
 extern bool InplaceRestoreRow(Relation rel, Buffer buffer, OffsetNumber off,
-							  bool must);
+							  UndoRoom *room);
 extern bool InplaceRestoreNeedsUndo(Relation rel, Buffer buffer,
-									OffsetNumber off);
+									OffsetNumber off, UndoRoom *room);
+extern UndoRoom InplaceRestoreRoom(void);
 extern bool InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off);
 
 /*

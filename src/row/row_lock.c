@@ -315,14 +315,22 @@ inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 					 payload, sizeof(uint32) + len);
 }
 
+/* the undo that a lock of a row takes */
+UndoRoom
+inplace_lock_room(void)
+{
+	return UndoRoomFor(1, UNDO_LOCK_RECORD_SIZE);
+}
+
 /*
  * What standbys know is asked here, once: the undo worker that leaves forgets it
  * (UndoStandbysKnow), and then it would seem that undo is needed, but none is reserved.
  */
 bool
-inplace_lock_lacks_undo(Relation rel, RowCheck *rc)
+inplace_lock_lacks_undo(Relation rel, RowCheck *rc, UndoRoom *room)
 {
-	if (UndoHasRoom(rel, 1, UNDO_LOCK_RECORD_SIZE))
+	*room = inplace_lock_room();
+	if (UndoHasRoom(rel, room))
 		return false;
 	rc->nothing_older = inplace_nothing_older(rel, &rc->base, rc->status);
 	return !rc->nothing_older;
@@ -330,8 +338,9 @@ inplace_lock_lacks_undo(Relation rel, RowCheck *rc)
 
 void
 inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
-					 OffsetNumber off, const RowCheck *rc, TransactionId xid,
-					 TransactionId locker, bool multi, LockTupleMode mode)
+					 OffsetNumber off, const RowCheck *rc, UndoRoom *room,
+					 TransactionId xid, TransactionId locker, bool multi,
+					 LockTupleMode mode)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
 	Page		page = RowPage(rel, buffer);
@@ -361,7 +370,7 @@ inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 		inplace_trace_add(rc, xid, rc->replacer, &trace);
 		undo_len = inplace_build_lock_undo(undo, rel, blk, off, &base, locker,
 										   &trace);
-		UndoPrepare(rel, undo_len, newest, &ui);
+		UndoPrepare(rel, room, undo_len, newest, &ui);
 		inplace_header_lock_indirect(&hdr, ui.ptr, multi, mode);
 	}
 

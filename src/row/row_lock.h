@@ -13,6 +13,7 @@
 #include "access/multixact.h"
 #include "page/tuple.h"
 #include "storage/lockdefs.h"
+#include "undo/append.h"
 #include "undo/record.h"
 #include "undo/undo.h"
 
@@ -87,11 +88,13 @@ extern Size inplace_build_lock_undo(char *dst, Relation rel, BlockNumber blk,
 	 MAX_OLD_LOCKERS * sizeof(OldLocker))
 
 /*
- * Would a lock of the row go to undo, and is there no room reserved for it?  Then
- * the page has to be unlocked first, for UndoReserve.  If the answer is that it would
- * not this is noted in rc, for inplace_set_row_lock.
+ * Would a lock of the row go to undo, and is the room for it, which is made here, not
+ * reserved?  Then the page has to be unlocked first, for UndoReserve.  If the answer is
+ * that it would not go there this is noted in rc, for inplace_set_row_lock.
  */
-extern bool inplace_lock_lacks_undo(Relation rel, struct RowCheck *rc);
+extern UndoRoom inplace_lock_room(void);
+extern bool inplace_lock_lacks_undo(Relation rel, struct RowCheck *rc,
+									UndoRoom *room);
 
 /*
  * Record the lockers on the row's header, with WAL; the page is exclusively
@@ -100,7 +103,8 @@ extern bool inplace_lock_lacks_undo(Relation rel, struct RowCheck *rc);
  */
 extern void inplace_set_row_lock(Relation rel, Buffer buffer, Buffer vmbuffer,
 								 OffsetNumber off, const struct RowCheck *rc,
-								 TransactionId xid, TransactionId locker,
-								 bool multi, LockTupleMode mode);
+								 UndoRoom *room, TransactionId xid,
+								 TransactionId locker, bool multi,
+								 LockTupleMode mode);
 
 #endif							/* INPLACE_ROW_LOCK_H */

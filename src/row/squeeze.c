@@ -483,7 +483,7 @@ set_old_header(SqueezeWalk *w, int i, const InplaceTupleHeaderData *hdr)
  * the last to nothing, or to where its version has always led.
  */
 static void
-write_chain(SqueezeWalk *w, InplaceTupleHeader base)
+write_chain(SqueezeWalk *w, InplaceTupleHeader base, UndoRoom *room)
 {
 	InplaceTupleHeaderData hdr;
 	UndoInsert	ui;
@@ -495,7 +495,7 @@ write_chain(SqueezeWalk *w, InplaceTupleHeader base)
 		return;
 	}
 
-	UndoPrepare(w->walk.rel, w->undo_len, base->t_xid, &ui);
+	UndoPrepare(w->walk.rel, room, w->undo_len, base->t_xid, &ui);
 	for (int i = 0; i < w->nkept; i++)
 	{
 		get_old_header(w, i, &hdr);
@@ -516,7 +516,8 @@ write_chain(SqueezeWalk *w, InplaceTupleHeader base)
 
 bool
 UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
-			InplaceTupleHeader tup, Size len, InplaceTupleHeader base)
+			InplaceTupleHeader tup, Size len, InplaceTupleHeader base,
+			UndoRoom *room)
 {
 	static SqueezeWalk squeeze_walk;	/* large, and never in use twice */
 	SqueezeWalk *w = &squeeze_walk;
@@ -551,6 +552,6 @@ UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 
 	if (!build_chain(w) || !is_worth_it(w))
 		return false;
-	write_chain(w, base);
+	write_chain(w, base, room);
 	return true;
 }

@@ -11,6 +11,7 @@
 #include "inplace.h"
 
 #include "page/tuple.h"
+#include "undo/append.h"
 
 /*
  * In the place of UndoLinkPut: makes base lead to the versions that are
@@ -19,6 +20,6 @@
  */
 extern bool UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 						InplaceTupleHeader tup, Size len,
-						InplaceTupleHeader base);
+						InplaceTupleHeader base, UndoRoom *room);
 
 #endif							/* INPLACE_SQUEEZE_H */

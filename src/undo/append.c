@@ -14,6 +14,9 @@
  *	  is no room it unlocks the page, reserves, locks it again and looks whether
  *	  anything has changed.  What is reserved stays so until it is written to,
  *	  for the extent is the transaction's own.
+ *	  What the change takes is in an UndoRoom (append.h), from the function that
+ *	  computes it to UndoPrepare.  A reservation that is too small, or forgotten, is
+ *	  found at each change by that, and not at the end of an extent only.
  *	  A transaction that has not written undo yet calls UndoBegin first, so
  *	  that it need not lock the page twice.
  *
@@ -35,6 +38,7 @@
 #include "undo/undo.h"
 #include "undo/undorel.h"
 #include "undo/worker.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
@@ -93,6 +97,9 @@ typedef struct LastChange
 } LastChange;
 
 static LastChange last_change = {UNDO_LOGGED, InvalidUndoPtr, InvalidTransactionId, 0};
+
+/* records written, but for those that leave room for others (UndoHasRoomBeside) */
+static uint64 nwritten = 0;
 
 static UndoInsert *prepared = NULL; /* between UndoPrepare and UndoRelease */
 static UndoWriter *prepared_writer = NULL;
@@ -551,8 +558,6 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 
 	if (o->ext->fill >= UNDO_EXTENT_BLOCKS)
 		return InvalidBuffer;
-	if (!w->on_disk)
-		UndoExtendFile(w, undorel);
 	block = UndoExtentStart(o->number) + o->ext->fill;
 	UndoUnpinPage(w);
 	buffer = UndoPinPage(w, undorel, block, true);
@@ -612,30 +617,58 @@ UndoCurrentBlock(const UndoWriter *w)
 	return UndoExtentStart(o->number) + o->ext->fill - 1;
 }
 
-bool
-UndoHasRoom(Relation rel, int records, Size len)
+/*
+ * Is there room for so many records on pages of their own, or for len bytes on the
+ * current page?
+ */
+static bool
+UndoRoomIsThere(UndoKind kind, int pages, Size len)
 {
-	UndoKind	kind = UndoKindOf(rel);
-	UndoWriter *w;
+	UndoWriter *w = &writers[kind];
 	PageHeader	ph;
 
-	if (kind == UNDO_TEMP)
-		return true;
-	w = &writers[kind];
 	if (!UndoIsCurrent(w, UndoRelGet(kind, false)) || !w->on_disk ||
 		!TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
 		return false;
-	if (owned[w->cur].ext->fill + records <= UNDO_EXTENT_BLOCKS)
+	if (owned[w->cur].ext->fill + pages <= UNDO_EXTENT_BLOCKS)
 		return true;
-	if (len == 0 || !w->pinned || w->recent_block != UndoCurrentBlock(w))
+	if (!w->pinned || w->recent_block != UndoCurrentBlock(w))
 		return false;
 	/* nobody else writes to it */
 	ph = (PageHeader) BufferGetPage(w->recent_buffer);
 	return ph->pd_special >= ph->pd_lower + len;
 }
 
+bool
+UndoHasRoom(Relation rel, UndoRoom *room)
+{
+	UndoKind	kind = UndoKindOf(rel);
+
+	room->there = kind == UNDO_TEMP ||
+		UndoRoomIsThere(kind, room->pages, room->len);
+	room->beside = false;
+	room->written = nwritten;
+	return room->there;
+}
+
+/*
+ * For the caller's room pages of their own are left: it may count on those, or on the
+ * rest of the current page, in which case there are no others.
+ */
+bool
+UndoHasRoomBeside(Relation rel, UndoRoom *room)
+{
+	UndoKind	kind = UndoKindOf(rel);
+
+	room->there = kind == UNDO_TEMP ||
+		UndoRoomIsThere(kind, room->pages + UNDO_SPARE_PAGES, BLCKSZ);
+	room->beside = true;
+	room->written = nwritten;
+	return room->there;
+}
+
 static bool
-UndoReserveInternal(Relation rel, int records, Size len, bool limited,
+UndoReserveInternal(Relation rel, const UndoRoom *room, bool limited,
 					bool missing_ok)
 {
 	UndoKind	kind = UndoKindOf(rel);
@@ -643,7 +676,7 @@ UndoReserveInternal(Relation rel, int records, Size len, bool limited,
 	Relation	undorel;
 
 	AssertNoPageLock();
-	Assert(records <= UNDO_EXTENT_BLOCKS);
+	Assert(room->pages <= UNDO_EXTENT_BLOCKS);
 	if (kind == UNDO_TEMP)
 		return true;
 
@@ -663,7 +696,7 @@ UndoReserveInternal(Relation rel, int records, Size len, bool limited,
 				UndoUnpinPage(w);
 				(void) UndoPinPage(w, undorel, UndoCurrentBlock(w), false);
 			}
-			if (UndoHasRoom(rel, records, len))
+			if (UndoRoomIsThere(kind, room->pages, room->len))
 				return true;
 		}
 		/* the one that is full stays ours until the transaction ends */
@@ -673,9 +706,9 @@ UndoReserveInternal(Relation rel, int records, Size len, bool limited,
 }
 
 void
-UndoReserve(Relation rel, int records, Size len)
+UndoReserve(Relation rel, const UndoRoom *room)
 {
-	(void) UndoReserveInternal(rel, records, len, true, false);
+	(void) UndoReserveInternal(rel, room, true, false);
 }
 
 /*
@@ -683,23 +716,68 @@ UndoReserve(Relation rel, int records, Size len)
  * too, so inplace.undo_limit is not for it.  False if undo is full, and missing_ok.
  */
 bool
-UndoReserveRestore(Relation rel, bool missing_ok)
+UndoReserveRestore(Relation rel, const UndoRoom *room, bool missing_ok)
 {
-	return UndoReserveInternal(rel, UNDO_RESTORE_RECORDS, 0, false, missing_ok);
+	return UndoReserveInternal(rel, room, false, missing_ok);
 }
 
 void
 UndoBegin(Relation rel)
 {
 	UndoKind	kind = UndoKindOf(rel);
+	UndoRoom	little = UndoRoomFor(1, 1);
 
 	if (kind != UNDO_TEMP && writers[kind].cur < 0)
-		(void) UndoReserveInternal(rel, 1, 1, true, true);
+		(void) UndoReserveInternal(rel, &little, true, true);
 }
 
+/*
+ * A test asks for more than is written, to see what happens.
+ */
+static inline Size
+UndoTestedExcess(void)
+{
+#ifdef USE_ASSERT_CHECKING
+	const char *excess = GetConfigOption("inplace_test.undo_excess", true, false);
+
+	return excess ? atoi(excess) : 0;
+#else
+	return 0;
+#endif
+}
+
+/*
+ * Take len bytes of the room.  What it does not answer for is not written, though there
+ * might be a place for it: at the end of an extent a file would grow with a page locked.
+ */
 static void
-UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
-					UndoInsert *ui, bool limited)
+UndoTakeRoom(Relation rel, UndoRoom *room, Size len)
+{
+	Size		excess = UndoTestedExcess();
+
+	if (unlikely(!room->there || room->records < 1 || room->len < len + excess))
+	{
+		Assert(excess > 0);
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg_internal("undo of %zu bytes for relation \"%s\" was not reserved",
+								 len, RelationGetRelationName(rel)),
+				 errdetail_internal("%d records of %zu bytes were reserved%s.",
+									room->records, room->len,
+									room->there ? "" : ", but not looked for")));
+	}
+
+	/* nothing else has come in between, but what leaves room for this */
+	Assert(room->written == nwritten);
+	if (!room->beside)
+		room->written = ++nwritten;
+	room->records--;
+	room->len -= len;
+}
+
+void
+UndoPrepare(Relation rel, UndoRoom *room, Size len, TransactionId newest_xid,
+			UndoInsert *ui)
 {
 	UndoKind	kind = UndoKindOf(rel);
 	UndoWriter *w;
@@ -707,6 +785,7 @@ UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 	TransactionId xid;
 
 	Assert(len <= UNDO_MAX_RECORD);
+	UndoTakeRoom(rel, room, len);
 	ui->by_name = false;
 	ui->from_page = false;
 	ui->on_aborted = false;
@@ -722,16 +801,13 @@ UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 	w = &writers[kind];
 	undorel = UndoRelGet(kind, false);
 
-	/* after UndoReserve there is nothing left to do here */
-	if (!UndoIsCurrent(w, undorel))
-		(void) UndoTakeExtent(kind, limited, false);
-	for (;;)
-	{
+	/* no extent is taken here, and no file grows */
+	ui->buffer = InvalidBuffer;
+	if (UndoIsCurrent(w, undorel) && w->on_disk)
 		ui->buffer = UndoFindRoom(w, undorel, len, ui);
-		if (BufferIsValid(ui->buffer))
-			break;
-		(void) UndoTakeExtent(kind, limited, false);
-	}
+	if (!BufferIsValid(ui->buffer))
+		elog(ERROR, "undo of %zu bytes reserved for relation \"%s\" is not there",
+			 len, RelationGetRelationName(rel));
 	UndoExtentAdvanceXid(owned[w->cur].ext, xid);
 	if (TransactionIdIsNormal(newest_xid))
 		UndoExtentAdvanceXid(owned[w->cur].ext, newest_xid);
@@ -740,22 +816,16 @@ UndoPrepareInternal(Relation rel, Size len, TransactionId newest_xid,
 	prepared_writer = w;
 }
 
-void
-UndoPrepare(Relation rel, Size len, TransactionId newest_xid, UndoInsert *ui)
-{
-	UndoPrepareInternal(rel, len, newest_xid, ui, true);
-}
-
 /*
  * For a lock that stays where a change is taken back.  on_aborted: the version below was
  * rolled back, too.  If it is not taken back at once the way to it goes through the lock's
  * record (UndoLocksOpenChange does not tell a rolled back change from a committed one).
  */
 void
-UndoPrepareRestore(Relation rel, Size len, TransactionId newest_xid,
-				   bool on_aborted, UndoInsert *ui)
+UndoPrepareRestore(Relation rel, UndoRoom *room, Size len,
+				   TransactionId newest_xid, bool on_aborted, UndoInsert *ui)
 {
-	UndoPrepareInternal(rel, len, newest_xid, ui, false);
+	UndoPrepare(rel, room, len, newest_xid, ui);
 	ui->on_aborted = on_aborted;
 }
 

@@ -13,31 +13,74 @@
 #include "page/tuple.h"
 
 /*
- * Reserving, with nothing locked, what is to be written with a data page locked.
- * It is so many records, of len bytes in all.  Each may need a page of its own,
- * unless what is left of the current page is enough for len bytes.
- * UndoHasRoom is for a caller that has locked the page: is that reserved?
- * UndoBegin is for a caller that will most likely write undo: it reserves a
- * little, if that can be had.  UndoReserveRestore is for InplaceRestoreRow.  See
- * append.c.
+ * What a change may write, and what is reserved for it.  It is so many records, of len
+ * bytes in all.  Each may need a page of its own, unless what is left of the current
+ * page is enough for len bytes.  The function that computes this from the change makes
+ * an UndoRoom of it.  UndoHasRoom, with the data page locked, says that the room is
+ * there.  Each UndoPrepare takes its part of it, and refuses what it does not answer
+ * for, wherever the extent stands.
  */
-extern bool UndoHasRoom(Relation rel, int records, Size len);
-extern void UndoReserve(Relation rel, int records, Size len);
-extern bool UndoReserveRestore(Relation rel, bool missing_ok);
+typedef struct UndoRoom
+{
+	int			pages;			/* that the records take at most */
+	int			records;		/* that are still to be written, */
+	Size		len;			/* ... and their bytes */
+	bool		there;			/* UndoHasRoom has said so */
+	bool		beside;			/* besides what others may have reserved */
+	uint64		written;		/* records written by then */
+} UndoRoom;
+
+/* the most pages that the room of a change takes, but for that of a rollback */
+#define UNDO_SPARE_PAGES		2
+
+static inline UndoRoom
+UndoRoomFor(int records, Size len)
+{
+	UndoRoom	room = {records, records, len, false, false, 0};
+
+	Assert(records <= UNDO_SPARE_PAGES);
+	return room;
+}
+
+/*
+ * For the rollback of a row: short records, which share pages.
+ */
+#define UNDO_RESTORE_PAGES		4
+
+static inline UndoRoom
+UndoRoomForRestore(int records, Size len)
+{
+	UndoRoom	room = {UNDO_RESTORE_PAGES, records, len, false, false, 0};
+
+	return room;
+}
+
+/* what is left of the room is for these records; others turned out not to be needed */
+static inline void
+UndoRoomCut(UndoRoom *room, int records, Size len)
+{
+	room->records = Min(room->records, records);
+	room->len = Min(room->len, len);
+}
+
+/*
+ * Reserving, with nothing locked, what is to be written with a data page locked.
+ * UndoHasRoom is for a caller that has locked the page: is that reserved?
+ * UndoHasRoomBeside is for optional work.  It leaves a change's room to a caller
+ * that may have it already.  UndoBegin is for a caller that will most likely write
+ * undo: it reserves a little, if that can be had.  UndoReserveRestore is for
+ * InplaceRestoreRow.  See append.c.
+ */
+extern bool UndoHasRoom(Relation rel, UndoRoom *room);
+extern bool UndoHasRoomBeside(Relation rel, UndoRoom *room);
+extern void UndoReserve(Relation rel, const UndoRoom *room);
+extern bool UndoReserveRestore(Relation rel, const UndoRoom *room,
+							   bool missing_ok);
 extern void UndoBegin(Relation rel);
 
 /*
- * A transaction makes at most INPLACE_MAX_TAG versions of a row, and restoring each may
- * take the record of a lock.
- */
-#define UNDO_RESTORE_RECORDS	4
-
-/* records that optional work leaves room for, as its caller may need them */
-#define UNDO_SPARE_RECORDS		3
-
-/*
- * Writing.  UndoPrepare finds room for a record of len bytes in the space
- * that belongs to rel, which the caller has reserved, pins and exclusively locks the
+ * Writing.  UndoPrepare finds a place for len bytes in the space that belongs to
+ * rel, which it takes from the caller's room, pins and exclusively locks the
  * page, and notes in shared memory that newest_xid and GetCurrentTransactionId
  * have a record there.  In the critical section UndoAppend puts the record on
  * the page and marks the buffer dirty, UndoRegister registers the buffer for
@@ -56,9 +99,9 @@ typedef struct UndoInsert
 	bool		on_aborted;		/* a lock on a change that was rolled back */
 } UndoInsert;
 
-extern void UndoPrepare(Relation rel, Size len, TransactionId newest_xid,
-						UndoInsert *ui);
-extern void UndoPrepareRestore(Relation rel, Size len,
+extern void UndoPrepare(Relation rel, UndoRoom *room, Size len,
+						TransactionId newest_xid, UndoInsert *ui);
+extern void UndoPrepareRestore(Relation rel, UndoRoom *room, Size len,
 							   TransactionId newest_xid, bool on_aborted,
 							   UndoInsert *ui);
 extern void UndoAppend(UndoInsert *ui, const char *rec, Size len);

@@ -91,7 +91,7 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 
 	while (state == ROW_ABORTED_CHANGE)
 	{
-		if (!InplaceRestoreRow(rel, buffer, off, false))
+		if (!InplaceRestoreRow(rel, buffer, off, NULL))
 		{
 			res->wants_undo = true;
 			return;

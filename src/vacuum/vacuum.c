@@ -40,6 +40,7 @@
 #include "freeze/freeze_stats.h"
 #include "index/index_delete.h"
 #include "page/page.h"
+#include "row/restore.h"
 #include "storage/freespace.h"
 #include "undo/append.h"
 #include "utils/lsyscache.h"
@@ -226,10 +227,13 @@ scan_empty_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer,
 static void
 reserve_undo(InplaceVacuum *vac)
 {
+	UndoRoom	room;
+
 	if (!TransactionIdIsValid(GetCurrentTransactionIdIfAny()) &&
 		(IsInParallelMode() || InplaceXidsRunShort()))
 		return;
-	(void) UndoReserveRestore(vac->rel, true);
+	room = InplaceRestoreRoom();
+	(void) UndoReserveRestore(vac->rel, &room, true);
 }
 
 /*
