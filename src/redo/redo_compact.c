@@ -213,13 +213,15 @@ inplace_redo_report_torn(void)
 }
 
 /*
- * Write the page of the record's undo, and all of that file, to disk now.
+ * Write the page of the record's undo, and all of that file, to disk now.  No page is
+ * locked.
  */
 void
 inplace_redo_undo_to_disk(const UndoPlace *place)
 {
 	Buffer		buffer;
 
+	AssertNoPageLock();
 	buffer = XLogReadBufferExtended(place->locator, MAIN_FORKNUM, place->block,
 									RBM_NORMAL_NO_LOG, InvalidBuffer);
 	if (!BufferIsValid(buffer))
