@@ -71,8 +71,14 @@ static UndoWriter writers[UNDO_SHARED_KINDS] = {
 	{-1, false, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
 };
 
-/* truncations of the file that we know of */
-static uint32 seen_cut[UNDO_SHARED_KINDS];
+/* truncations of the file, which is another one after the extension was made again */
+typedef struct SeenCut
+{
+	RelFileLocator locator;
+	uint32		cut;			/* that we know of */
+} SeenCut;
+
+static SeenCut seen_cut[UNDO_SHARED_KINDS];
 
 static OwnedExtent *owned = NULL;
 static int	nowned = 0;
@@ -431,6 +437,7 @@ UndoExtendFile(UndoWriter *w, Relation undorel)
 {
 	UndoSpace  *sp = owned[w->cur].space;
 	BlockNumber want = UndoExtentStart(owned[w->cur].number + 1);
+	SeenCut    *seen = &seen_cut[sp->kind];
 	BlockNumber nblocks;
 
 	AssertNoPageLock();
@@ -441,10 +448,12 @@ UndoExtendFile(UndoWriter *w, Relation undorel)
 	 * since: that is told by an invalidation, and this statement may have
 	 * begun before it.
 	 */
-	if (seen_cut[sp->kind] != pg_atomic_read_u32(&sp->cut))
+	if (seen->cut != pg_atomic_read_u32(&sp->cut) ||
+		!RelFileLocatorEquals(seen->locator, sp->locator))
 	{
 		smgrrelease(RelationGetSmgr(undorel));
-		seen_cut[sp->kind] = pg_atomic_read_u32(&sp->cut);
+		seen->locator = sp->locator;
+		seen->cut = pg_atomic_read_u32(&sp->cut);
 	}
 	nblocks = smgrnblocks(RelationGetSmgr(undorel), MAIN_FORKNUM);
 	if (nblocks < want)
