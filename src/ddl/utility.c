@@ -42,6 +42,7 @@
 #include "nodes/makefuncs.h"
 #include "own.h"
 #include "scan/rewrite_progress.h"
+#include "storage/ipc.h"
 #include "tcop/utility.h"
 #include "undo/hold.h"
 #include "undo/space.h"
@@ -208,18 +209,22 @@ CallDetached(UtilityArgs *u, Oid dboid, bool forget)
 }
 
 static void
+ReattachDatabase(int code, Datum dboid)
+{
+	UndoWorkerReattachDatabase(DatumGetObjectId(dboid));
+}
+
+/*
+ * The database is detached until the statement ends, though that be with the session.
+ */
+static void
 CallDatabaseStatement(UtilityArgs *u, Oid dboid, bool forget)
 {
-	PG_TRY();
+	PG_ENSURE_ERROR_CLEANUP(ReattachDatabase, ObjectIdGetDatum(dboid));
 	{
 		CallDetached(u, dboid, forget);
 	}
-	PG_CATCH();
-	{
-		UndoWorkerReattachDatabase(dboid);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	PG_END_ENSURE_ERROR_CLEANUP(ReattachDatabase, ObjectIdGetDatum(dboid));
 	UndoWorkerReattachDatabase(dboid);
 }
 

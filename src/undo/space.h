@@ -119,6 +119,7 @@ typedef struct UndoDetached
 {
 	Oid			dboid;
 	TimestampTz until;			/* no worker before that time */
+	int			sessions;		/* that have detached it, and not reattached */
 	bool		visit;			/* the launcher has to send one then */
 } UndoDetached;
 

@@ -158,6 +158,7 @@ NoteDetached(Oid dboid, TimestampTz until)
 		if (d->until < place->until)
 			place = d;
 	}
+	place->sessions = place->dboid == dboid ? place->sessions + 1 : 1;
 	place->dboid = dboid;
 	place->until = until;
 	place->visit = true;
@@ -218,6 +219,10 @@ UndoWorkerDetachDatabase(Oid dboid)
 	}
 }
 
+/*
+ * The launcher may send a worker again, unless another session has detached the
+ * database, too.
+ */
 void
 UndoWorkerReattachDatabase(Oid dboid)
 {
@@ -225,8 +230,12 @@ UndoWorkerReattachDatabase(Oid dboid)
 		return;
 	LWLockAcquire(&undo_shared->workers_lock.lock, LW_EXCLUSIVE);
 	for (int i = 0; i < UNDO_MAX_DETACHED; i++)
-		if (undo_shared->detached[i].dboid == dboid)
-			undo_shared->detached[i].until = 0;
+	{
+		UndoDetached *d = &undo_shared->detached[i];
+
+		if (d->dboid == dboid && d->sessions > 0 && --d->sessions == 0)
+			d->until = 0;
+	}
 	LWLockRelease(&undo_shared->workers_lock.lock);
 	UndoWorkerWakeup();
 }
