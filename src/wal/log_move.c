@@ -74,11 +74,12 @@ build_compact(const MoveRecord *m, const UndoRecordHeader *uh)
 	p = put_bytes(p, &newtup->t_natts, sizeof(uint16));
 	if (m->oldbuf == m->newbuf)
 	{
-		char	   *delta = p;
+		Size		len = delta_encode(m->edits, false,
+									   (const char *) oldtup + SizeOfInplaceTupleHeader,
+									   newimg, p);
 
-		p += delta_encode(m->edits, false,
-						  (const char *) oldtup + SizeOfInplaceTupleHeader, newimg, p);
-		Assert(leads_to(delta, p - delta, m, newimg, newlen));
+		Assert(leads_to(p, len, m, newimg, newlen));
+		p += len;
 	}
 	else
 		p = put_bytes(p, newimg, newlen);
