@@ -11,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $rows = 40000;
+my $rows = 20000;
 my $scripts = 0;
 my $seed = seed();
 my $node = new_node('primary', conf => q{
@@ -25,7 +25,7 @@ shared_buffers = '64MB'
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION inplace');
 
-# Rows on some 1,000 pages; the entries of an index page are of rows on most of them.
+# Rows on some 500 pages; the entries of an index page are of rows on most of them.
 sub fill
 {
 	my ($keys, $index) = @_;
