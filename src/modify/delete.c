@@ -40,6 +40,22 @@
 #include "wal/logical.h"
 
 /*
+ * What a delete has found out before the row is changed.
+ */
+typedef struct DeletePreparation
+{
+	Bitmapset  *id_attrs;		/* columns of the replica identity */
+	InplaceTupleHeader gone;	/* a copy of the row, if need be */
+	Size		gone_len;
+	LogicalChange lc;			/* for logical decoding, */
+	bool		logical;		/* if need be */
+	bool		cut;			/* the way to older versions */
+	bool		conflict;		/* ... standbys must be told */
+	bool		bare;			/* without undo, */
+	UndoRoom	room;			/* or with room for this */
+} DeletePreparation;
+
+/*
  * The change itself, the page locked.  cut: nobody needs an older version;
  * conflict: but standbys must be told so.
  */
@@ -67,9 +83,8 @@ delete_bare(Relation rel, Buffer buffer, Buffer vmbuffer, OffsetNumber off,
 static void
 delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 				 OffsetNumber off, TransactionId xid, CommandId cid,
-				 const RowCheck *rc, bool changingPart, bool cut,
-				 bool conflict, LogicalChange *lc, FreezeUnset *unset,
-				 UndoRoom *room)
+				 const RowCheck *rc, bool changingPart, DeletePreparation *dp,
+				 FreezeUnset *unset)
 {
 	Page		page = BufferGetPage(buffer);
 	BlockNumber blk = BufferGetBlockNumber(buffer);
@@ -90,9 +105,9 @@ delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 
 	undo_len = UndoBuild(undo, UNDO_DELETE, xid, cid,
 						 LocatorSpc(RelLocator(rel)), LocatorRel(RelLocator(rel)),
-						 blk, off, &rc->base, &hdr, cut, NULL, 0);
+						 blk, off, &rc->base, &hdr, dp->cut, NULL, 0);
 	change_len = undo_len;
-	UndoPrepare(rel, room, undo_len + (rc->locked ? UNDO_LOCK_RECORD_SIZE : 0),
+	UndoPrepare(rel, &dp->room, undo_len + (rc->locked ? UNDO_LOCK_RECORD_SIZE : 0),
 				inplace_undo_newest(rc), &ui);
 	HdrSetUndoPtr(&hdr, ui.ptr);
 	if (rc->locked)
@@ -106,28 +121,12 @@ delete_with_undo(Relation rel, Buffer buffer, Buffer vmbuffer,
 	PageSetPrunable(page, xid);
 	MarkBufferDirty(buffer);
 	UndoAppend(&ui, undo, undo_len);
-	inplace_log_delete(rel, buffer, &hdr, &rc->base, conflict, clear, &ui, undo,
-					   change_len, undo_len, lc);
+	inplace_log_delete(rel, buffer, &hdr, &rc->base, dp->conflict, clear, &ui, undo,
+					   change_len, undo_len, dp->logical ? &dp->lc : NULL);
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);
 }
-
-/*
- * What a delete has found out before the row is changed.
- */
-typedef struct DeletePreparation
-{
-	Bitmapset  *id_attrs;		/* columns of the replica identity */
-	InplaceTupleHeader gone;	/* a copy of the row, if need be */
-	Size		gone_len;
-	LogicalChange lc;			/* for logical decoding, */
-	bool		logical;		/* if need be */
-	bool		cut;			/* the way to older versions */
-	bool		conflict;		/* ... standbys must be told */
-	bool		bare;			/* without undo, */
-	UndoRoom	room;			/* or with room for this */
-} DeletePreparation;
 
 static void
 forget_preparation(DeletePreparation *dp)
@@ -273,8 +272,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 					dp.conflict, dp.logical ? &dp.lc : NULL, &unset);
 	else
 		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
-						 dp.cut, dp.conflict, dp.logical ? &dp.lc : NULL, &unset,
-						 &dp.room);
+						 &dp, &unset);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (rc.memory.own)
 		inplace_drop_memory_lock(rel, blk, off);

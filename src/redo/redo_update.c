@@ -160,8 +160,9 @@ inplace_redo_update_from_page(XLogReaderState *record, const char *data,
 	/*
 	 * The undo is in its buffer, which is dirty, before the redo pointer is
 	 * asked: so where a restart point moves that now, it writes the undo
-	 * itself.  For the write the row's page is unlocked: nobody else changes it, and
-	 * readers of a standby, who see the old row, need not wait for the disk.
+	 * itself.  For the write the row's page is unlocked: nobody else changes
+	 * it, and readers of a standby, who see the old row, need not wait for
+	 * the disk.
 	 */
 	if (unlikely(action == BLK_NEEDS_REDO && PageGetLSN(page) <= GetRedoRecPtr()))
 	{
