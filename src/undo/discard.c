@@ -22,8 +22,10 @@
  * of an extent has found nothing left to restore, newest_xid is raised to the
  * next xid.  If nobody uses that xid soon, the worker does so itself, or an
  * idle database would never get its space back; but not while xids run short, when
- * the space can wait.  The same xid, in the discard record, makes standbys cancel
- * the queries that could be in that position.
+ * the space can wait.  It does so too if the extent has got changes since, of a
+ * prepared transaction, which are looked at again only behind that xid.  The same
+ * xid, in the discard record, makes standbys cancel the queries that could be in that
+ * position.
  *
  *-------------------------------------------------------------------------
  */
@@ -118,10 +120,7 @@ ExtentStartDiscard(UndoTick *tick, UndoExtent *ext)
 		return false;
 	if (!UndoExtentPastHorizon(tick, ext))
 	{
-		TransactionId newest = pg_atomic_read_u32(&ext->newest_xid);
-
-		if (!TransactionIdPrecedes(newest, ReadNextTransactionId()))
-			tick->burn = true;
+		UndoTickWaitsFor(tick, pg_atomic_read_u32(&ext->newest_xid));
 		return false;
 	}
 	if (!pg_atomic_compare_exchange_u32(&ext->state, &state, EXT_DISCARD))
@@ -261,8 +260,7 @@ DiscardTail(UndoTick *tick)
 	TailReport(tick);
 	if (!TransactionIdPrecedes(sp->tail_xid, tick->horizon))
 	{
-		if (!TransactionIdPrecedes(sp->tail_xid, ReadNextTransactionId()))
-			tick->burn = true;
+		UndoTickWaitsFor(tick, sp->tail_xid);
 		return true;
 	}
 	if (sp->tail_scanned < sp->tail_end)

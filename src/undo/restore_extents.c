@@ -219,7 +219,11 @@ ExtentWantsScan(UndoTick *tick, uint32 n)
 		return false;
 	if ((state & EXT_WAIT) && !(state & EXT_DIRTY) &&
 		!UndoExtentPastHorizon(tick, ext))
+	{
+		/* it may be one that was raised when the extent was scanned before */
+		UndoTickWaitsFor(tick, pg_atomic_read_u32(&ext->newest_xid));
 		return false;
+	}
 	return nbroken == 0 || !ExtentIsBroken(tick->kind, n);
 }
 

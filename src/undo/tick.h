@@ -11,6 +11,7 @@
 
 #include "inplace.h"
 
+#include "access/transam.h"
 #include "undo/scan_page.h"
 #include "undo/space.h"
 #include "undo/undo.h"
@@ -29,7 +30,7 @@ typedef struct UndoTick
 	Relation	undorel;		/* opened, AccessShareLock */
 	UndoSpace  *space;
 	TransactionId horizon;
-	bool		burn;			/* an extent waits for an unused xid to pass */
+	bool		burn;			/* something waits for an unused xid to pass */
 	bool		more;			/* there is something left to restore now */
 	bool		more_release;	/* extents were found, and not all looked at */
 	bool		progress;		/* not all that was scanned is to wait */
@@ -69,6 +70,17 @@ UndoExtentPastHorizon(UndoTick *tick, UndoExtent *ext)
 
 	return !TransactionIdIsValid(newest) ||
 		TransactionIdPrecedes(newest, tick->horizon);
+}
+
+/*
+ * Something can be done only when the horizon has passed xid.  If nobody has used that yet
+ * the worker does, at the end of the tick (discard.c).
+ */
+static inline void
+UndoTickWaitsFor(UndoTick *tick, TransactionId xid)
+{
+	if (!TransactionIdPrecedes(xid, ReadNextTransactionId()))
+		tick->burn = true;
 }
 
 /* does nobody have it, who could append to it? */
