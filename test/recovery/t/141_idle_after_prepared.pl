@@ -28,6 +28,7 @@ $node->safe_psql('postgres', q{
 # for a row, so has written nothing to it yet.
 my ($changer, $locker) = map { psql_session($node) } 1 .. 2;
 my $found = 0;
+my $restored = q{SELECT extents_to_restore = 0 FROM inplace.undo WHERE kind = 'logged'};
 foreach my $try (1 .. 100)
 {
 	$locker->query_safe('BEGIN; SELECT 1 FROM t WHERE id = 2500 FOR NO KEY UPDATE; SELECT pg_current_xact_id()');
@@ -42,10 +43,10 @@ foreach my $try (1 .. 100)
 	$found = one($node, q{SELECT oldest_xid_needed::text::int8 > (SELECT transaction::text::int8 FROM pg_prepared_xacts)
 		FROM inplace.undo WHERE kind = 'logged'}) eq 't';
 	$node->safe_psql('postgres', q{ROLLBACK PREPARED 'p'});
-	last if $found || !defined poll_value($node, q{SELECT extents_to_restore = 0 FROM inplace.undo WHERE kind = 'logged'}, 30);
+	last if $found || !defined poll_value($node, $restored, 30);
 }
 note($found ? 'an extent waited for an unused xid' : 'no extent waited for an unused xid');
-my $t = poll_value($node, q{SELECT extents_to_restore = 0 FROM inplace.undo WHERE kind = 'logged'}, 20);
+my $t = poll_value($node, $restored, 20);
 ok(defined $t, 'the row is restored though nobody takes an xid');
 undo_floor_reached($node, 'nor then', 20);
 is(one($node, 'SELECT n FROM t WHERE id = 2500'), '0', 'the row is as it was');
