@@ -103,6 +103,7 @@ inplace_update_by_move(UpdateState *us)
 	char		undo[UNDO_MOVE_RECORD_SIZE + 2 * UNDO_LOCK_RECORD_SIZE];
 	char	   *p = undo;
 	Size		change_len;
+	MoveRecord	record;
 	UndoInsert	ui;
 	bool		init_page;
 	bool		clear;
@@ -166,15 +167,22 @@ inplace_update_by_move(UpdateState *us)
 	if (us->newbuf != us->buffer)
 		MarkBufferDirty(us->newbuf);
 	UndoAppend(&ui, undo, p - undo);
-	inplace_log_move(&(MoveRecord)
-					 {
-						 .rel = rel, .oldbuf = us->buffer, .oldoff = us->off,
-						 .newbuf = us->newbuf, .newoff = us->newoff,
-						 .init_page = init_page, .clear = clear, .clear_old = clear_old,
-						 .ui = &ui, .undo = undo, .change_len = change_len,
-						 .undo_len = p - undo, .base = &us->rc.base,
-						 .edits = &us->diff.edits, .lc = us->logical ? &us->lc : NULL
-					 });
+	record.rel = rel;
+	record.oldbuf = us->buffer;
+	record.oldoff = us->off;
+	record.newbuf = us->newbuf;
+	record.newoff = us->newoff;
+	record.init_page = init_page;
+	record.clear = clear;
+	record.clear_old = clear_old;
+	record.ui = &ui;
+	record.undo = undo;
+	record.change_len = change_len;
+	record.undo_len = p - undo;
+	record.base = &us->rc.base;
+	record.edits = &us->diff.edits;
+	record.lc = us->logical ? &us->lc : NULL;
+	inplace_log_move(&record);
 	END_CRIT_SECTION();
 
 	UndoRelease(&ui);
