@@ -11,6 +11,7 @@
 #include "modify/modify.h"
 #include "nodes/lockoptions.h"
 #include "page/page.h"
+#include "page/page_lock.h"
 #include "page/recent.h"
 #include "page/slot.h"
 #include "page/tuple.h"
@@ -155,7 +156,7 @@ somebody_is_changing(RowLocking *rl)
 	Page		page;
 	InplaceTupleHeader tup;
 
-	LockBuffer(rl->buffer, BUFFER_LOCK_SHARE);
+	inplace_lock_page(rl->buffer, LW_SHARED);
 	page = RowPage(rl->rel, rl->buffer);
 	if (off <= PageGetMaxOffsetNumber(page) &&
 		ItemIdIsNormal(PageGetItemId(page, off)))

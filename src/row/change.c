@@ -9,6 +9,7 @@
 #include "inplace.h"
 
 #include "access/visibilitymap.h"
+#include "page/page_lock.h"
 #include "page/page.h"
 #include "page/tuple.h"
 #include "row/change.h"
@@ -18,27 +19,7 @@
 #include "row/rowcheck.h"
 #include "row/target.h"
 #include "row/visibility.h"
-#include "storage/s_lock.h"
 #include "undo/append.h"
-
-/* how often a lock that another backend has is tried for before we sleep */
-#define PAGE_LOCK_SPINS		100
-
-/*
- * A change keeps its page locked for some microseconds.  Where many want the same rows
- * it takes longer to put a backend to sleep and to wake it up than to wait for that.
- */
-static inline void
-lock_page_exclusively(Buffer buffer)
-{
-	for (int i = 0; i < PAGE_LOCK_SPINS; i++)
-	{
-		if (ConditionalLockBuffer(buffer))
-			return;
-		SPIN_DELAY();
-	}
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-}
 
 /*
  * Lock the page for a change of the row, with the visibility map page pinned
@@ -57,7 +38,7 @@ inplace_lock_row_page(Relation rel, Buffer buffer, OffsetNumber off,
 	{
 		if (PageIsAllVisible(page))
 			visibilitymap_pin(rel, blk, vmbuffer);
-		lock_page_exclusively(buffer);
+		inplace_lock_page(buffer, LW_EXCLUSIVE);
 		(void) RowPage(rel, buffer);
 		if (PageIsAllVisible(page) && !visibilitymap_pin_ok(blk, *vmbuffer))
 		{

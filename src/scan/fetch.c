@@ -23,6 +23,7 @@
 #include "index/index_fetch.h"
 #include "nodes/execnodes.h"
 #include "page/page.h"
+#include "page/page_lock.h"
 #include "page/recent.h"
 #include "page/slot.h"
 #include "page/tuple.h"
@@ -359,7 +360,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		return false;
 	}
 
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	inplace_lock_page(buffer, LW_SHARED);
 	page = RowPage(rel, buffer);
 	lp = normal_item(rel, page, blk, off);
 	if (lp == NULL)
@@ -505,7 +506,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	InplaceRequirePreload();
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	inplace_lock_page(buffer, LW_SHARED);
 	page = RowPage(rel, buffer);
 
 	lp = normal_item(rel, page, blk, off);
@@ -574,7 +575,7 @@ inplace_tuple_satisfies_snapshot(Relation rel, TupleTableSlot *slot,
 	Assert(TTS_IS_INPLACE(slot));
 
 	buffer = inplace_read_row_page(rel, blk);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	inplace_lock_page(buffer, LW_SHARED);
 	page = RowPage(rel, buffer);
 
 	if (normal_item(rel, page, blk, off) != NULL)

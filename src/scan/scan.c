@@ -27,6 +27,7 @@
 
 #include "access/syncscan.h"
 #include "page/page.h"
+#include "page/page_lock.h"
 #include "page/protect.h"
 #include "page/recent.h"
 #include "page/slot.h"
@@ -431,7 +432,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 
 	inplace_page_prune_opt(rel, buffer);
 
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	inplace_lock_page(buffer, LW_SHARED);
 	page = RowPage(rel, buffer);
 
 	if (unlikely(PageIsNew(page)))
