@@ -2,8 +2,9 @@
 -- assertions inplace_test.undo_excess makes each change ask for so many bytes more than it
 -- writes, which is too much if the room for the change is what it takes, and no more.
 SET default_table_access_method = inplace;
+SET inplace.default_index_method = btree;
 CREATE TABLE roomy (id int, k int, v text) WITH (fillfactor = 50);
-CREATE INDEX ON roomy USING btree (k);
+CREATE INDEX ON roomy (k);
 INSERT INTO roomy SELECT i, i, 'x' FROM generate_series(1, 10) i;
 CREATE TEMP TABLE roomy_temp (id int, v int);
 INSERT INTO roomy_temp VALUES (1, 1);
@@ -27,3 +28,4 @@ ROLLBACK;
 SELECT * FROM roomy ORDER BY id LIMIT 3;
 DROP TABLE roomy, roomy_temp;
 DROP FUNCTION refused;
+RESET inplace.default_index_method;

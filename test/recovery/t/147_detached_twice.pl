@@ -41,10 +41,16 @@ ok(defined poll_value($node, q{
 my $since = time;
 like(sqlstate_of($node, q{SET statement_timeout = '500ms'; ALTER DATABASE other RENAME TO third}),
 	qr/57014/, 'the second is cancelled');
+
+# a worker that comes now waits for the database, behind the first statement
+my $comes = q{
+	SELECT count(*) > 0 FROM pg_locks
+	WHERE classid = 'pg_database'::regclass AND mode = 'RowExclusiveLock' AND NOT granted
+		AND objid = (SELECT oid FROM pg_database WHERE datname = 'other')};
 my $seen = 0;
 while (time - $since < 6)
 {
-	$seen++ if one($node, $worker) eq 't';
+	$seen++ if one($node, $worker) eq 't' || one($node, $comes) eq 't';
 	usleep(100_000);
 }
 is($seen, 0, 'no worker comes meanwhile');
