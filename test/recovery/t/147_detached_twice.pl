@@ -11,7 +11,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-my $node = new_node('twice', conf => 'inplace.undo_worker_delay = 100');
+# (workers of autovacuum would wait for the database, too)
+my $node = new_node('twice', conf => "inplace.undo_worker_delay = 100\nautovacuum = off");
 $node->start;
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other', q{
