@@ -41,6 +41,9 @@ sub moves
 		'UPDATE t SET p = NULL, v = NULL WHERE ' . $rows->(20, 29),
 		'UPDATE t SET p = point(0, id), v = v || v WHERE ' . $rows->(30, 39),
 		"UPDATE t SET $moved WHERE " . $rows->(0, 9),
+		(map { "UPDATE t SET p = point(id, $_ + 1) WHERE id = $first + $_" } 0 .. 19),
+		'VACUUM t',
+		(map { "UPDATE t SET p = point(id, $_ + 2) WHERE id = $first + $_" } 0 .. 19),
 		# a later command, whose number is logged; a row of this very transaction
 		"BEGIN; UPDATE t SET n = -1 WHERE id = $first + 40; UPDATE t SET $moved WHERE " . $rows->(40, 44) . '; COMMIT',
 		# the key
