@@ -59,7 +59,7 @@ like(one($node, qq{SELECT description FROM pg_get_wal_records_info('$from', pg_c
 	WHERE resource_manager = 'inplace' AND record_type = 'UPDATE' ORDER BY start_lsn DESC LIMIT 1}),
 	qr/undo rel: \d+, blk: \d+, offset: \d+/, 'the description names the undo page');
 $from = one($node, 'SELECT pg_current_wal_insert_lsn()');
-$node->safe_psql('postgres', 'SELECT FROM wal_inplace WHERE id = 1501 FOR NO KEY UPDATE');
+$node->safe_psql('postgres', 'SET inplace.row_locks_in_memory = 0; SELECT FROM wal_inplace WHERE id = 1501 FOR NO KEY UPDATE');
 like(one($node, qq{SELECT description FROM pg_get_wal_records_info('$from', pg_current_wal_flush_lsn())
 	WHERE resource_manager = 'inplace' AND record_type IN ('LOCK', 'HEADER')}),
 	qr/flags: \[.*\bLOCK_(IN)?DIRECT\b.*\], natts: \d+, tag: \d+, lock mode: for no key update, (undo|locker): \d/, "... and a header's flags");
