@@ -120,12 +120,17 @@ inplace_update_in_place(UpdateState *us)
 	record.undo = change_undo;
 	record.change_len = change_len;
 	record.undo_len = undo_len;
+
+	/*
+	 * First of all: then a checkpoint that begins after it has been decided how to log
+	 * this does not end before the record is there.
+	 */
+	MarkBufferDirty(us->buffer);
 	inplace_prepare_update_record(&record);
 
 	START_CRIT_SECTION();
 	clear = FreezeClearVisible(rel, us->buffer, us->vmbuffer,
 							   VISIBILITYMAP_VALID_BITS, &unset);
-	MarkBufferDirty(us->buffer);
 	UndoAppend(&ui, change_undo, undo_len);
 	/* else after its record, which leaves the old row to the page */
 	if (!record.from_page)

@@ -10,7 +10,8 @@
  * all that want the page would fall asleep, and be woken one by one: so before that
  * the processor is given up for others, of which it is one.
  *
- * Nothing else is locked by then.
+ * It is not given up with another lock held, as where nbtree looks for duplicates with an
+ * index page locked.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,6 +22,7 @@
 
 #include <sched.h>
 
+#include "miscadmin.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/lwlock.h"
@@ -37,8 +39,12 @@ inplace_lock_page(Buffer buffer, LWLockMode mode)
 	if (!BufferIsLocal(buffer))
 	{
 		LWLock	   *lock = BufferDescriptorGetContentLock(GetBufferDescriptor(buffer - 1));
+		int			tries = PAGE_LOCK_SPINS;
 
-		for (int i = 0; i < PAGE_LOCK_SPINS + PAGE_LOCK_YIELDS; i++)
+		if (InterruptHoldoffCount == 0)
+			tries += PAGE_LOCK_YIELDS;
+
+		for (int i = 0; i < tries; i++)
 		{
 			if (LWLockConditionalAcquire(lock, mode))
 				return;
