@@ -289,6 +289,16 @@ IsVacuumFull(Node *stmt)
 }
 
 /*
+ * What is made here is to survive the transactions that VACUUM makes.  C code may call
+ * the server where there is no portal.
+ */
+static MemoryContext
+surviving_context(void)
+{
+	return PortalContext != NULL ? PortalContext : TopMemoryContext;
+}
+
+/*
  * All tables of the database but ours that the user may VACUUM, as VACUUM itself
  * would list them: for tables that it is given it checks the right only when it has
  * locked them.  The list must survive the transactions that VACUUM makes.  Other
@@ -305,7 +315,7 @@ ListTablesToVacuum(bool with_names)
 
 	pg_class = table_open(RelationRelationId, AccessShareLock);
 	scan = table_beginscan_catalog(pg_class, 0, NULL);
-	oldcontext = MemoryContextSwitchTo(PortalContext);
+	oldcontext = MemoryContextSwitchTo(surviving_context());
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
@@ -360,9 +370,11 @@ inplace_vacuum_stmt(VacuumStmt *stmt, bool toplevel, bool with_names)
 {
 	MemoryContext oldcontext;
 
-	if (!IsVacuumFull((Node *) stmt) || !IsTransactionState())
+	/* in a function or a parallel worker the server refuses it */
+	if (!toplevel || IsInParallelMode() ||
+		!IsVacuumFull((Node *) stmt) || !IsTransactionState())
 		return stmt;
-	oldcontext = MemoryContextSwitchTo(PortalContext);
+	oldcontext = MemoryContextSwitchTo(surviving_context());
 	stmt = copyObject(stmt);
 	if (stmt->rels == NIL)
 	{
@@ -412,8 +424,7 @@ CallVacuum(UtilityArgs *u)
 		return;
 	if (instead != stmt)
 	{
-		/* it is to survive the transactions that VACUUM makes */
-		MemoryContext oldcontext = MemoryContextSwitchTo(PortalContext);
+		MemoryContext oldcontext = MemoryContextSwitchTo(surviving_context());
 
 		ReplaceStatement(u, (Node *) instead);
 		MemoryContextSwitchTo(oldcontext);

@@ -37,6 +37,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/pg_am_d.h"
 #include "executor/executor.h"
 #include "index/index.h"
@@ -47,11 +48,17 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-/* in the query's own memory, so it is gone with that, however the query ends */
+/*
+ * In the query's own memory, so it is gone with that, however the query ends.  Its
+ * snapshot is registered no longer than its subtransaction lasts, which that memory
+ * may survive.
+ */
 typedef struct OpenQuery
 {
 	dlist_node	node;
-	Snapshot	snapshot;		/* registered for as long */
+	bool		listed;
+	SubTransactionId subid;
+	Snapshot	snapshot;
 	MemoryContextCallback callback;
 } OpenQuery;
 
@@ -154,9 +161,52 @@ leave_out_young_indexes(PlannerInfo *root, Oid relid, bool inhparent,
 }
 
 static void
+forget_query(OpenQuery *query)
+{
+	if (query->listed)
+		dlist_delete(&query->node);
+	query->listed = false;
+}
+
+static void
 query_ended(void *arg)
 {
-	dlist_delete(&((OpenQuery *) arg)->node);
+	forget_query((OpenQuery *) arg);
+}
+
+static void
+queries_after_subxact(SubXactEvent event, SubTransactionId subid,
+					  SubTransactionId parent, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	dlist_foreach_modify(iter, &open_queries)
+	{
+		OpenQuery  *query = dlist_container(OpenQuery, node, iter.cur);
+
+		if (query->subid != subid)
+			continue;
+		if (event == SUBXACT_EVENT_COMMIT_SUB)
+			query->subid = parent;
+		else
+			forget_query(query);
+	}
+}
+
+static void
+queries_after_xact(XactEvent event, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PARALLEL_PRE_COMMIT ||
+		event == XACT_EVENT_PRE_PREPARE)
+		return;
+	dlist_foreach_modify(iter, &open_queries)
+	{
+		forget_query(dlist_container(OpenQuery, node, iter.cur));
+	}
 }
 
 static void
@@ -176,6 +226,8 @@ note_open_query(QueryDesc *queryDesc, int eflags)
 	if (IsolationUsesXactSnapshot() || queryDesc->snapshot == InvalidSnapshot)
 		return;
 	query = MemoryContextAlloc(queryDesc->estate->es_query_cxt, sizeof(OpenQuery));
+	query->listed = true;
+	query->subid = GetCurrentSubTransactionId();
 	query->snapshot = queryDesc->snapshot;
 	query->callback.func = query_ended;
 	query->callback.arg = query;
@@ -191,6 +243,8 @@ inplace_young_index_init(void)
 	{
 		prev_ExecutorStart_hook = ExecutorStart_hook;
 		ExecutorStart_hook = note_open_query;
+		RegisterXactCallback(queries_after_xact, NULL);
+		RegisterSubXactCallback(queries_after_subxact, NULL);
 	}
 	prev_get_relation_info_hook = get_relation_info_hook;
 	get_relation_info_hook = leave_out_young_indexes;

@@ -122,8 +122,8 @@ inplace_update_in_place(UpdateState *us)
 	record.undo_len = undo_len;
 
 	/*
-	 * First of all: then a checkpoint that begins after it has been decided how to log
-	 * this does not end before the record is there.
+	 * First of all: then a checkpoint that begins after it has been decided
+	 * how to log this does not end before the record is there.
 	 */
 	MarkBufferDirty(us->buffer);
 	inplace_prepare_update_record(&record);
