@@ -56,19 +56,25 @@ sub moves
 		"UPDATE t SET $moved WHERE id = $first + 80",
 		"COMMIT PREPARED '$gid'",
 		'UPDATE t SET v = upper(v) WHERE ' . $rows->(90, 94),
-		"UPDATE t SET $moved WHERE " . $rows->(90, 94));
+		"UPDATE t SET $moved WHERE " . $rows->(90, 94),
+		# values in the TOAST table go along
+		"UPDATE t SET $moved WHERE " . $rows->(95, 97),
+		# and what is open, over the crash
+		"BEGIN; UPDATE t SET $moved WHERE " . $rows->(75, 79) . "; PREPARE TRANSACTION 'open $gid'");
 }
 
-foreach my $checking ('', 'inplace')
+foreach my $round ([ '', 'on' ], [ 'inplace', 'on' ], [ '', 'off' ])
 {
-	my $what = $checking ? 'checked' : 'not checked';
-	$node->append_conf('postgresql.conf', "wal_consistency_checking = '$checking'\n");
+	my ($checking, $images) = @$round;
+	my $what = ($checking ? 'checked' : 'not checked') . ", full_page_writes $images";
+	$node->append_conf('postgresql.conf', "wal_consistency_checking = '$checking'\nfull_page_writes = $images\n");
 	$node->reload;
 	$node->safe_psql('postgres', q{
 		TRUNCATE t;
 		INSERT INTO t SELECT g, point(g, g), g, repeat('v', 60) FROM generate_series(1, 100) g;
 		VACUUM (FREEZE) t;
-		INSERT INTO t SELECT g, point(g, g), g, repeat('w', 60) FROM generate_series(101, 200) g});
+		INSERT INTO t SELECT g, point(g, g), g, repeat('w', 60) FROM generate_series(101, 200) g;
+		UPDATE t SET v = (SELECT string_agg(md5(i::text), '') FROM generate_series(id, id + 200) i) WHERE id % 100 BETWEEN 96 AND 99});
 	$node->wait_for_catchup($standby);
 	my $before = contents($node, 't');
 	my $reader = psql_session($standby);
@@ -101,6 +107,9 @@ foreach my $checking ('', 'inplace')
 	crash_and_restart($node);
 	is(contents($node, 't'), $after, "$what: after a crash");
 	check_clean($node, "$what: after a crash");
+	$node->safe_psql('postgres', "ROLLBACK PREPARED 'open $_'") foreach 'a', 'b';
+	is(contents($node, 't'), $after, "$what: what was open is taken back");
+	check_clean($node, "$what: and then");
 	$node->wait_for_catchup($standby);
 }
 
