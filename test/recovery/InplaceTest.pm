@@ -52,6 +52,8 @@ autovacuum_naptime = '1s'
 checkpoint_timeout = '1h'
 max_wal_size = '4GB'
 wal_keep_size = '$keep'
+# (nothing is flushed, so a segment need not be written twice)
+wal_init_zero = off
 $conf
 });
 	return $node;

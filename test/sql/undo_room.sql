@@ -18,9 +18,11 @@ EXCEPTION WHEN internal_error THEN
 	RETURN sqlerrm LIKE 'undo of % bytes for relation "roomy%" was not reserved';
 END $$;
 -- a record of any length fits these
+BEGIN;
 SELECT refused('UPDATE roomy SET v = ''y'' WHERE id = 1') AS in_place,
 	refused('UPDATE roomy SET k = 100 WHERE id = 2') AS moved,
 	refused('UPDATE roomy_temp SET v = 2') AS temporary;
+ROLLBACK;
 BEGIN;
 UPDATE roomy SET v = 'z' WHERE id = 3;
 SELECT refused('DELETE FROM roomy WHERE id = 3') AS deleted;
