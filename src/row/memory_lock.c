@@ -98,6 +98,7 @@ InplaceMemoryLockShmemInit(void)
 	inplace_memory_lock_heads = (volatile int32 *) mem;
 	mem += MEMORY_LOCK_BUCKETS * sizeof(int32);
 	locks_shared = (MemoryLock *) mem;
+	NoLockRegister(NO_LOCK_ROW_LOCKS, &partitions[0].lock, PARTITIONS, sizeof(LWLockPadded));
 	if (found)
 		return;
 	tranche = LWLockNewTrancheId();
