@@ -173,6 +173,19 @@ FreezeOptionsGet(Oid relid, FreezeOptions *options)
 }
 
 /*
+ * The owner alone, as with ALTER TABLE.
+ */
+static void
+check_owner(Oid relid)
+{
+	if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) &&
+		!RelationOwnedBy(relid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER,
+					   get_relkind_objtype(get_rel_relkind(relid)),
+					   get_rel_name(relid));
+}
+
+/*
  * set_freeze_options(rel, adaptive_freezing, target_freeze_duration): what is
  * null is left to the setting.
  */
@@ -193,12 +206,10 @@ inplace_set_freeze_options(PG_FUNCTION_ARGS)
 	relid = PG_GETARG_OID(0);
 
 	/* first of all, so that nobody can lock tables of others */
-	if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) &&
-		!RelationOwnedBy(relid, GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER,
-					   get_relkind_objtype(get_rel_relkind(relid)),
-					   get_rel_name(relid));
+	check_owner(relid);
 	rel = InplaceOpenArgument(relid, ShareUpdateExclusiveLock);
+	/* and again: only now can the owner not change any more */
+	check_owner(relid);
 	if (!RelationIsInplace(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),

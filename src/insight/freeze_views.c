@@ -13,6 +13,7 @@
 #include "freeze/freeze_model.h"
 #include "freeze/freeze_stats.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 
 PG_FUNCTION_INFO_V1(inplace_freeze_stats);
@@ -96,6 +97,7 @@ get_sample(FunctionCallInfo fcinfo, FreezeSample *sample)
 					  TYPALIGN_DOUBLE, &values, &nulls, &n);
 	for (int i = 0; i < n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (nulls[i])
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),

@@ -7,6 +7,10 @@
  * Locks: none on the table that anybody would have to wait for: RowExclusiveLock is
  * taken if it can be had at once and released after a page of undo.
  *
+ * Invariant: the worker's xmin is set only while it looks into catalogs.  A catalog snapshot
+ * that is left to the transaction's end would keep VACUUM of every table from removing
+ * rows, and from setting pages all-visible, for as long as the tick lasts.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -15,13 +19,24 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "undo/space.h"
 #include "undo/tick.h"
 #include "undo/undo.h"
 #include "undo/undorel.h"
 #include "undo/worker.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* see the invariant */
+static void
+ForgetCatalogSnapshot(void)
+{
+	InvalidateCatalogSnapshot();
+	Assert(!TransactionIdIsValid(MyProc->xmin));
+}
 
 /* ---------------- the table ---------------- */
 
@@ -38,7 +53,9 @@ UndoTargetClose(UndoTick *tick)
  * The relation with that storage.  The cache behind RelidByRelfilenumber also
  * remembers what it did not find, and learns that the relation's maker has
  * committed only after the horizon has moved on.  So once the answer "there
- * is none" is final the catalog itself is asked, with a new snapshot.
+ * is none" is final the catalog itself is asked, with a new snapshot.  So it is when
+ * the answer is a temporary table: up to 17 that cache may take it for one of ours, for
+ * their file numbers may be the same.
  */
 static Oid
 TargetRelid(UndoTick *tick, Oid spc, Oid relnumber)
@@ -49,9 +66,11 @@ TargetRelid(UndoTick *tick, Oid spc, Oid relnumber)
 	ScanKeyData key[2];
 	HeapTuple	tuple;
 
-	if (OidIsValid(relid) || !tick->past_horizon)
+	if (OidIsValid(relid) ? get_rel_persistence(relid) != RELPERSISTENCE_TEMP :
+		!tick->past_horizon)
 		return relid;
 
+	relid = InvalidOid;
 	InvalidateCatalogSnapshot();
 	pg_class = table_open(RelationRelationId, AccessShareLock);
 	ScanKeyInit(&key[0], Anum_pg_class_reltablespace, BTEqualStrategyNumber,
@@ -143,7 +162,10 @@ UndoTargetGet(Oid spc, Oid relnumber, void *arg)
 	if (!tick->target_valid ||
 		LocatorSpc(tick->target_locator) != spc ||
 		LocatorRel(tick->target_locator) != relnumber)
+	{
 		TargetOpen(tick, spc, relnumber);
+		ForgetCatalogSnapshot();
+	}
 	return tick->target;
 }
 
@@ -168,6 +190,7 @@ UndoTickBegin(UndoTick *tick)
 	if (!ConditionalLockRelationOid(tick->undo_relid, AccessShareLock))
 		return false;
 	tick->undorel = try_relation_open(tick->undo_relid, NoLock);
+	ForgetCatalogSnapshot();
 	return tick->undorel != NULL &&
 		RelFileLocatorEquals(RelLocator(tick->undorel), tick->space->locator);
 }

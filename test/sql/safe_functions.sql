@@ -41,7 +41,9 @@ RESET client_min_messages;
 -- could be in an index has been looked at: a new release shows what is new.
 CREATE FUNCTION safe_name(oid) RETURNS text LANGUAGE c STRICT AS '$libdir/inplace', 'inplace_safe_function_name';
 SELECT oid, proname, safe_name(oid) FROM pg_proc WHERE safe_name(oid) <> proname;
-SELECT oid::regprocedure FROM pg_proc WHERE safe_name(oid) IS NOT NULL AND provolatile <> 'i';
+-- (18.0 has its new json_strip_nulls as STABLE, so no index has it there)
+SELECT oid::regprocedure FROM pg_proc WHERE safe_name(oid) IS NOT NULL AND provolatile <> 'i'
+    AND NOT (proname LIKE 'json%_strip_nulls' AND provolatile = 's' AND pronargs = 2);
 SELECT count(*) > 1000 AS many FROM pg_proc WHERE safe_name(oid) IS NOT NULL;
 CREATE VIEW not_listed AS
 	SELECT p.oid::regprocedure AS function, proname FROM pg_proc p

@@ -1,0 +1,57 @@
+# The undo worker goes through undo of a table that is not there any more.  It must not keep the
+# rest of the database back meanwhile: it looks into catalogs with a snapshot, and has to let that
+# go at once.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('primary', conf => q{
+default_table_access_method = 'inplace'
+autovacuum = off
+inplace.undo_worker_delay = 10
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION inplace;
+	CREATE TABLE t (id int PRIMARY KEY, n int);
+	CREATE TABLE seen (xmin_set bool);
+	-- looks at the worker until nothing is left to restore
+	CREATE PROCEDURE watch() LANGUAGE plpgsql AS $$
+	DECLARE until timestamptz := clock_timestamp() + interval '30 s'; has bool[];
+	BEGIN
+		LOOP
+			PERFORM pg_stat_clear_snapshot();
+			has := has || (SELECT bool_or(backend_xmin IS NOT NULL) FROM pg_stat_activity
+				WHERE backend_type LIKE 'inplace undo worker%');
+			EXIT WHEN clock_timestamp() > until OR
+				(SELECT sum(extents_to_restore) = 0 FROM inplace.undo);
+			COMMIT;
+		END LOOP;
+		INSERT INTO seen SELECT unnest(has);
+	END $$;});
+
+foreach my $round (1 .. 3)
+{
+	$node->safe_psql('postgres', q{
+		CREATE TABLE gone (id int, n int, v text);
+		INSERT INTO gone SELECT i, 0, repeat('x', 50) FROM generate_series(1, 100000) i;
+		BEGIN; UPDATE gone SET n = 1, v = repeat('y', 50); ROLLBACK;
+		DROP TABLE gone;
+		CALL watch();});
+}
+my ($all, $set) = split /\|/, $node->safe_psql('postgres',
+	q{SELECT count(xmin_set), count(*) FILTER (WHERE xmin_set) FROM seen});
+note("$set of $all times the worker had an xmin");
+cmp_ok($all, '>', 30, 'the worker was looked at while it worked');
+cmp_ok($set, '<', $all / 2, 'mostly it has no xmin');
+undo_floor_reached($node, 'at the end', 20);
+check_clean($node, 'at the end');
+check_log($node);
+$node->stop;
+done_testing();
