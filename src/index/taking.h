@@ -21,7 +21,8 @@ typedef struct TakingIndex
 	bool		computed;		/* it has expressions or a predicate */
 	bool		kept;			/* takes updates only that keep its key
 								 * (kept_key.c) */
-	Size		columns_off;	/* if so, the columns that takes, in the chunk */
+	Size		columns_off;	/* if so, the columns that takes, in the
+								 * chunk; 0: none, it is a constant */
 	/* by the update at hand: */
 	bool		changed;		/* its key, or as long as that is not known
 								 * what it is computed from */
@@ -49,11 +50,18 @@ typedef struct TakingIndexes
 	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
 } TakingIndexes;
 
+/* a set in the chunk; 0 stands for the empty one */
+static inline const Bitmapset *
+TakingSet(const TakingIndexes *t, Size off)
+{
+	return off == 0 ? NULL : (const Bitmapset *) ((const char *) t + off);
+}
+
 /* what the key of a computed index depends on */
 static inline const Bitmapset *
 TakingColumns(const TakingIndexes *t, int i)
 {
-	return (const Bitmapset *) ((const char *) t + t->index[i].columns_off);
+	return TakingSet(t, t->index[i].columns_off);
 }
 
 /*
@@ -63,8 +71,7 @@ TakingColumns(const TakingIndexes *t, int i)
 static inline const Bitmapset *
 TakingBlockingAttrs(const TakingIndexes *t)
 {
-	return t->blocking_off == 0 ? NULL :
-		(const Bitmapset *) ((const char *) t + t->blocking_off);
+	return TakingSet(t, t->blocking_off);
 }
 
 extern TakingIndexes *inplace_taking_indexes(Relation rel);

@@ -355,6 +355,21 @@ SELECT n, f, a FROM n WHERE n > 0 ORDER BY n;
 SELECT * FROM inplace.check('n');
 RESET enable_seqscan;
 
+-- Keys and predicates without a column: no update concerns them.
+CREATE TABLE ck.const (id int PRIMARY KEY, a int) USING inplace;
+CREATE INDEX ON ck.const ((1));
+CREATE FUNCTION ck.one() RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
+CREATE INDEX ON ck.const ((ck.one()));
+CREATE INDEX const_a ON ck.const (a) WHERE 1 = 1;
+INSERT INTO ck.const VALUES (1, 1);
+UPDATE ck.const SET a = 2 RETURNING ctid;
+SELECT * FROM inplace.check('ck.const');
+DROP INDEX ck.const_a;
+CREATE INDEX ON ck.const (a) WHERE ck.one() = 1;
+UPDATE ck.const SET a = a RETURNING ctid;
+UPDATE ck.const SET a = 3 RETURNING ctid;
+SELECT * FROM inplace.check('ck.const');
+
 -- A text search configuration has code of its own: the row moves.
 CREATE TABLE ck.ts (id int PRIMARY KEY, v text);
 CREATE INDEX ON ck.ts ((length(to_tsvector('english', v))));
