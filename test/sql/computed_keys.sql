@@ -371,7 +371,7 @@ UPDATE ck.const SET a = 3 RETURNING ctid;
 SELECT * FROM inplace.check('ck.const');
 
 -- A text search configuration has code of its own: the row moves.
-CREATE TABLE ck.ts (id int PRIMARY KEY, v text);
+CREATE TABLE ck.ts (id int PRIMARY KEY, v text) USING inplace;
 CREATE INDEX ON ck.ts ((length(to_tsvector('english', v))));
 INSERT INTO ck.ts VALUES (1, 'one');
 UPDATE ck.ts SET v = 'cats dogs' RETURNING ctid;
