@@ -12,7 +12,9 @@
  * committed the one before: either will do, for the caller to wait for.  It waits
  * for the maker of the version that has the key, if that has not ended: other
  * changes of the row, by the same transaction, may be those of its parents,
- * which go on when it is rolled back to a savepoint.
+ * which go on when it is rolled back to a savepoint.  Of several such versions it is
+ * the first, as on heap.  The others may be of subtransactions that are over, and a
+ * wait for one of these lasts as long as the whole transaction (rowcheck.c).
  *
  * What is at hand is compared while the row's page is locked.  Where that does not settle
  * it, the versions are copied, and the rest comes when the page is not locked any more.  A
@@ -46,12 +48,13 @@ typedef struct DirtyVersion
 	bool		matches;		/* for certain */
 } DirtyVersion;
 
+/* if it has not ended */
 static void
-wait_for_maker(Snapshot snapshot, InplaceTupleHeader tup, bool in_progress)
+wait_for_maker(Snapshot snapshot, TransactionId maker)
 {
-	if (!in_progress)
+	if (!TransactionIdIsValid(maker))
 		return;
-	snapshot->xmin = tup->t_xid;
+	snapshot->xmin = maker;
 	snapshot->xmax = InvalidTransactionId;
 }
 
@@ -88,6 +91,9 @@ inplace_dirty_compare(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 	ChainWalk  *walk;
 	DirtyVersion **end = versions;
 	ItemPointerData tid;
+	XidStatus	status;
+	TransactionId maker = InvalidTransactionId;
+	bool		found = false;
 
 	/* a check of another table may have been begun by an operator class */
 	if (entry->itup == NULL &&
@@ -96,27 +102,32 @@ inplace_dirty_compare(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 		return KEY_MATCHES;
 	walk = inplace_walk_begin(&copies, rel, blk, off, tup, len);
 	ItemPointerSet(&tid, blk, off);
-	for (;;)
+	do
 	{
-		XidStatus	status = inplace_copied_xid_status(rel, walk->tuple, blk, off);
-		KeyMatch	match = status == XID_ABORTED ? KEY_IS_OTHER :
-			dirty_version_compare(rel, entry, walk->tuple, &tid);
+		KeyMatch	match;
+
+		status = inplace_copied_xid_status(rel, walk->tuple, blk, off);
+		match = status == XID_ABORTED || (found && status != XID_IN_PROGRESS) ?
+			KEY_IS_OTHER : dirty_version_compare(rel, entry, walk->tuple, &tid);
 
 		if (match == KEY_MATCHES && *versions == NULL)
 		{
-			wait_for_maker(snapshot, walk->tuple, status == XID_IN_PROGRESS);
-			return KEY_MATCHES;
+			found = true;
+			if (status == XID_IN_PROGRESS)
+				maker = walk->tuple->t_xid;
 		}
-		if (match != KEY_IS_OTHER)
+		else if (match != KEY_IS_OTHER && !found)
 		{
 			*end = copy_dirty_version(walk, status, match == KEY_MATCHES);
 			end = &(*end)->older;
 		}
-		if (match == KEY_MATCHES || status == XID_COMMITTED ||
-			status == XID_CURRENT ||
-			!inplace_walk_back(walk, InvalidTransactionId))
-			return *versions == NULL ? KEY_IS_OTHER : KEY_UNSURE;
-	}
+	} while (status != XID_COMMITTED && status != XID_CURRENT &&
+			 inplace_walk_back(walk, InvalidTransactionId));
+
+	if (!found)
+		return *versions == NULL ? KEY_IS_OTHER : KEY_UNSURE;
+	wait_for_maker(snapshot, maker);
+	return KEY_MATCHES;
 }
 
 /*
@@ -182,6 +193,7 @@ inplace_dirty_settle(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 {
 	bool		unsure = false;
 	bool		found = false;
+	TransactionId maker = InvalidTransactionId;
 	ItemPointerData tid;
 
 	ItemPointerSet(&tid, blk, off);
@@ -189,6 +201,8 @@ inplace_dirty_settle(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 	{
 		KeyMatch	match;
 
+		if (found && !v->in_progress)
+			break;
 		if (entry->itup == NULL)
 			match = checked_version_matches(inplace_insertion, v, &tid);
 		else
@@ -196,15 +210,17 @@ inplace_dirty_settle(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 				inplace_entry_matches_tuple(rel, entry->index, entry->itup,
 											v->tuple, &tid) ? KEY_MATCHES : KEY_IS_OTHER;
 		unsure |= match == KEY_UNSURE;
-		if (match == KEY_MATCHES && !unsure)
+		if (match == KEY_MATCHES)
 		{
-			wait_for_maker(snapshot, v->tuple, v->in_progress);
 			found = true;
-			break;
+			if (v->in_progress)
+				maker = v->tuple->t_xid;
 		}
 	}
+	if (found && !unsure)
+		wait_for_maker(snapshot, maker);
 	free_dirty_versions(versions);
 	if (unsure)
 		let_go_of_check();
-	return found;
+	return found && !unsure;
 }

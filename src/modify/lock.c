@@ -143,6 +143,14 @@ leave(RowLocking *rl)
 	inplace_row_wait_done(rl->rel, &rl->queue);
 }
 
+/* the first change, of whatever kind, of the transaction that is changing the version */
+static TransactionId
+first_change(RowLocking *rl)
+{
+	return inplace_first_in_the_way(rl->rel, &rl->target.tid, current_tuple(rl),
+									LockTupleExclusive);
+}
+
 /*
  * Is another transaction changing the version, in whatever way?  On the way to the
  * newest version a backend stops at such a one only to wait for that transaction.  If
@@ -169,7 +177,7 @@ somebody_is_changing(RowLocking *rl)
 		{
 			memset(&rl->rc, 0, sizeof(rl->rc));
 			rl->rc.status = XID_IN_PROGRESS;
-			rl->rc.wait_xid = tup->t_xid;
+			rl->rc.wait_xid = first_change(rl);
 			return true;
 		}
 	}
@@ -203,7 +211,7 @@ look_at_row(RowLocking *rl, CommandId cid, bool *passing)
 		return result;
 
 	*passing = true;
-	rl->rc.wait_xid = current_tuple(rl)->t_xid;
+	rl->rc.wait_xid = first_change(rl);
 	rl->rc.wait_locker = InvalidTransactionId;
 	rl->rc.wait_multi = InvalidMultiXactId;
 	return TM_BeingModified;
