@@ -102,6 +102,61 @@ join_queue(Relation rel, ItemPointer place, LockTupleMode mode,
 	return false;
 }
 
+/*
+ * Whom to wait for, in heap's order: there all are in one multixact, which is gone through
+ * by xid.  Two backends that have to wait for each other, and for the same third one,
+ * notice that at once only if the third does not come first.
+ */
+static int
+compare_xids(const void *a, const void *b)
+{
+	TransactionId x = *(const TransactionId *) a;
+	TransactionId y = *(const TransactionId *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Wait for the lockers and the change in the way; returns false if that is not to be.
+ */
+static bool
+wait_for_all(Relation rel, ItemPointer tid, const RowCheck *rc, LockTupleMode mode,
+			 LockWaitPolicy policy, XLTW_Oper oper)
+{
+	TransactionId few[2];
+	TransactionId *xids = few;
+	MultiXactMember *members = NULL;
+	int			nmembers = 0;
+	int			n = 0;
+	bool		done = true;
+
+	if (MultiXactIdIsValid(rc->wait_multi))
+	{
+		nmembers = GetMultiXactIdMembers(rc->wait_multi, &members, false, true);
+		xids = palloc((Max(nmembers, 0) + 2) * sizeof(TransactionId));
+	}
+	if (TransactionIdIsValid(rc->wait_xid))
+		xids[n++] = rc->wait_xid;
+	if (TransactionIdIsValid(rc->wait_locker))
+		xids[n++] = rc->wait_locker;
+	for (int i = 0; i < nmembers; i++)
+		if (!TransactionIdIsCurrentTransactionId(members[i].xid) &&
+			inplace_lock_modes_conflict(mode, inplace_member_mode(members[i].status)))
+			xids[n++] = members[i].xid;
+	if (n > 1)
+		qsort(xids, n, sizeof(TransactionId), compare_xids);
+
+	for (int i = 0; i < n && done; i++)
+		if (n == 1 || TransactionIdIsInProgress(xids[i]))
+			done = wait_for_xid(rel, tid, xids[i], policy, oper);
+
+	if (nmembers > 0)
+		pfree(members);
+	if (xids != few)
+		pfree(xids);
+	return done;
+}
+
 bool
 inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
 				 LockTupleMode mode, LockWaitPolicy policy, XLTW_Oper oper,
@@ -130,34 +185,7 @@ inplace_row_wait(Relation rel, RowTarget *target, const RowCheck *rc,
 			target->queued = true;
 	}
 
-	if (TransactionIdIsValid(rc->wait_xid) &&
-		!wait_for_xid(rel, tid, rc->wait_xid, policy, oper))
-		return false;
-	if (TransactionIdIsValid(rc->wait_locker) &&
-		!wait_for_xid(rel, tid, rc->wait_locker, policy, oper))
-		return false;
-
-	if (MultiXactIdIsValid(rc->wait_multi))
-	{
-		MultiXactMember *members;
-		int			nmembers;
-		bool		done = true;
-
-		nmembers = GetMultiXactIdMembers(rc->wait_multi, &members, false, true);
-		for (int i = 0; i < nmembers && done; i++)
-		{
-			if (TransactionIdIsCurrentTransactionId(members[i].xid) ||
-				!inplace_lock_modes_conflict(mode, inplace_member_mode(members[i].status)))
-				continue;
-			if (!TransactionIdIsInProgress(members[i].xid))
-				continue;
-			done = wait_for_xid(rel, tid, members[i].xid, policy, oper);
-		}
-		if (nmembers > 0)
-			pfree(members);
-		return done;
-	}
-	return true;
+	return wait_for_all(rel, tid, rc, mode, policy, oper);
 }
 
 void

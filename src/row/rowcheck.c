@@ -156,10 +156,13 @@ lockers_conflict(RowCheck *rc, LockTupleMode mode)
 			rc->own_mode = memory->own_mode;
 		rc->own_lock = true;
 	}
-	if (!conflict && TransactionIdIsValid(memory->xid) &&
+	if (TransactionIdIsValid(memory->xid) &&
 		inplace_lock_modes_conflict(mode, memory->mode))
 	{
-		rc->wait_xid = memory->xid;
+		if (TransactionIdIsValid(rc->wait_xid))
+			rc->wait_locker = memory->xid;
+		else
+			rc->wait_xid = memory->xid;
 		conflict = true;
 	}
 	return conflict;
@@ -438,7 +441,7 @@ check_change_in_progress(Relation rel, InplaceTupleHeader tup,
 	/*
 	 * Wait for lockers in the way, too, before looking again.  Heap has all
 	 * of them in one multixact, and the first in the queue stays first for
-	 * all of them.
+	 * all of them.  (A lock in memory is the changer's own here.)
 	 */
 	if (lockers_conflict(rc, mode))
 		rc->wait_locker = rc->wait_xid;

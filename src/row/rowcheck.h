@@ -34,7 +34,7 @@ typedef struct RowCheck
 	/* for TM_BeingModified: begin again at once, or whom to wait for */
 	bool		retry;
 	TransactionId wait_xid;
-	TransactionId wait_locker;	/* ... and this one after it */
+	TransactionId wait_locker;	/* ... and this one */
 	MultiXactId wait_multi;
 	bool		own_lock;		/* we hold some lock on the row already */
 	LockTupleMode own_mode;		/* the strongest of ours */
