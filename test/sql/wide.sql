@@ -102,4 +102,19 @@ UPDATE wi_page SET t = repeat('s', 100) WHERE id IN (1, 2);
 UPDATE wi_page SET t = repeat('g', 900) WHERE id = 3;
 SELECT ctid = :'tid' AS same_place, length(t) FROM wi_page WHERE id = 3;
 
+-- a row without the padding that heap has between its columns: there is no way to heap
+SELECT 'CREATE TABLE wi_pairs (id int, ' || string_agg(format('b%s bool, i%s int8', g, g), ', ' ORDER BY g) || ') USING inplace' AS pairs,
+       'UPDATE wi_pairs SET ' || string_agg(format('b%s = true, i%s = %s', g, g, g), ', ' ORDER BY g) AS set_pairs
+FROM generate_series(1, 700) g \gset
+:pairs;
+INSERT INTO wi_pairs (id) VALUES (1), (2);
+:set_pairs;
+UPDATE wi_pairs SET i700 = -1 WHERE id = 1;
+SELECT id, b1, i1, i350, b700, i700 FROM wi_pairs ORDER BY id;
+\set VERBOSITY sqlstate
+SELECT inplace.convert('wi_pairs', 'heap');
+\set VERBOSITY default
+VACUUM FULL wi_pairs;
+SELECT id, b1, i1, i350, b700, i700 FROM wi_pairs ORDER BY id;
+
 SELECT * FROM check_all();
