@@ -144,7 +144,8 @@ check_first_page(Relation rel)
 }
 
 /*
- * Is it a table of heap's, or of ours, that has not been looked at yet?
+ * Is it a table of heap's, or of ours, that has not been looked at yet?  A standby
+ * has no file of an unlogged one, and the server says what cannot be done there.
  */
 static bool
 is_to_be_looked_at(Relation rel, SeenFile *key)
@@ -154,6 +155,7 @@ is_to_be_looked_at(Relation rel, SeenFile *key)
 	if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_MATVIEW) ||
 		RelationGetRelid(rel) < FirstNormalObjectId ||
 		RELATION_IS_OTHER_TEMP(rel) ||
+		(form->relpersistence != RELPERSISTENCE_PERMANENT && RecoveryInProgress()) ||
 		(form->relam != HEAP_TABLE_AM_OID && !RelationIsInplace(rel)))
 		return false;
 

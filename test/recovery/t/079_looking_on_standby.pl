@@ -67,6 +67,19 @@ foreach my $n ($node, $standby)
 	is(one($n, "SELECT count(*), sum(id) FROM $_"), "5001|12502500", $n->name . ": $_") foreach ('frozen', 'mixed');
 	is(one($n, "SELECT count(*) FROM inplace.check('$_')"), '0', $n->name . ": inplace.check('$_')") foreach ('frozen', 'mixed');
 }
+
+# Unlogged tables have no file on a standby.  Statements that are refused there say why.
+$node->safe_psql('postgres', 'CREATE UNLOGGED TABLE u_heap (id int) USING heap; CREATE UNLOGGED TABLE u_inplace (id int)');
+$node->wait_for_catchup($standby);
+foreach my $t ('u_heap', 'u_inplace')
+{
+	foreach my $statement ('VACUUM', 'ANALYZE', "VACUUM $t", "VACUUM FULL $t", "REINDEX TABLE $t", "CLUSTER $t")
+	{
+		my ($ret, $stdout, $stderr) = $standby->psql('postgres', $statement);
+		like($stderr, qr/ERROR:  cannot execute \w+( TABLE)? during recovery/, "$statement on a standby");
+	}
+}
+
 crash_and_restart($node);
 is(one($node, q{SELECT all_visible, all_frozen FROM pg_visibility_map_summary('mixed')}), one($standby, q{SELECT all_visible, all_frozen FROM pg_visibility_map_summary('mixed')}), 'as many after a crash');
 
