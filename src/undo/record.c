@@ -4,9 +4,9 @@
  *	  Undo pages and records: building, parsing, fetching.
  *
  * A record is written once, as part of the change it undoes, and never
- * changed.  Its readers check that it is the one they were led to (row, and
- * the transaction that the newer header names), so that a pointer gone wrong
- * is an error and not a wrong row.
+ * changed.  Its readers check that it is the one they were led to (row, the
+ * transaction that the newer header names, and whether it is of a lock), so that a
+ * pointer gone wrong is an error and not a wrong row.
  *
  *-------------------------------------------------------------------------
  */
@@ -260,6 +260,22 @@ is_of_version(const UndoRecord *rec)
 }
 
 /*
+ * A header with a lock leads to the lock's record, and no other header leads to one.
+ * Where the record of a version's change was there may be that of a later lock of the
+ * version.  It leads to the version, and so back to itself.
+ */
+static const char *
+lock_problem(const UndoRecord *rec, const InplaceTupleHeaderData *newer)
+{
+	bool		locked = (newer->t_infomask & IP_LOCK_INDIRECT) != 0;
+
+	if ((rec->hdr.ur_type == UNDO_LOCK) == locked)
+		return NULL;
+	return locked ? "is not that of the row's lock" :
+		"is that of a lock, which the version does not have";
+}
+
+/*
  * Rows of two tables may have the same place, and versions by one transaction: a
  * pointer that has been left dangling may lead to the other's record.  A table's own
  * records may have another file's number, too, that it had before (SET TABLESPACE);
@@ -365,6 +381,8 @@ UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 			  rec->old.t_xid != newer->t_xid :
 			  rec->hdr.ur_xid != newer->t_xid))
 		problem = "belongs to another transaction";
+	else if (newer)
+		problem = lock_problem(rec, newer);
 
 	UnlockReleaseBuffer(buffer);
 
