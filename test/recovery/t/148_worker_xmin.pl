@@ -15,36 +15,43 @@ my $node = new_node('primary', conf => q{
 default_table_access_method = 'inplace'
 autovacuum = off
 inplace.undo_worker_delay = 10
+wal_consistency_checking = ''
 });
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
 	CREATE TABLE t (id int PRIMARY KEY, n int);
 	CREATE TABLE seen (xmin_set bool);
-	-- looks at the worker until nothing is left to restore
+	-- looks at the worker, while it does not wait for work, until that is to end
+	CREATE TABLE ends ();
 	CREATE PROCEDURE watch() LANGUAGE plpgsql AS $$
-	DECLARE until timestamptz := clock_timestamp() + interval '30 s'; has bool[];
+	DECLARE until timestamptz := clock_timestamp() + interval '60 s'; has bool[];
 	BEGIN
 		LOOP
 			PERFORM pg_stat_clear_snapshot();
 			has := has || (SELECT bool_or(backend_xmin IS NOT NULL) FROM pg_stat_activity
-				WHERE backend_type LIKE 'inplace undo worker%');
-			EXIT WHEN clock_timestamp() > until OR
-				(SELECT sum(extents_to_restore) = 0 FROM inplace.undo);
+				WHERE backend_type LIKE 'inplace undo worker%' AND
+					wait_event_type IS DISTINCT FROM 'Extension');
+			EXIT WHEN clock_timestamp() > until OR EXISTS (SELECT FROM ends);
 			COMMIT;
 		END LOOP;
 		INSERT INTO seen SELECT unnest(has);
 	END $$;});
 
-foreach my $round (1 .. 3)
+my $watcher = psql_session($node);
+$watcher->query_until(qr/begun/, qq{\\echo begun\nCALL watch();\n});
+foreach my $round (1 .. 4)
 {
 	$node->safe_psql('postgres', q{
 		CREATE TABLE gone (id int, n int, v text);
 		INSERT INTO gone SELECT i, 0, repeat('x', 50) FROM generate_series(1, 100000) i;
 		BEGIN; UPDATE gone SET n = 1, v = repeat('y', 50); ROLLBACK;
-		DROP TABLE gone;
-		CALL watch();});
+		DROP TABLE gone;});
+	poll_value($node, 'SELECT sum(extents_to_restore) = 0 FROM inplace.undo', 60);
 }
+$node->safe_psql('postgres', 'INSERT INTO ends DEFAULT VALUES');
+$watcher->query_safe('SELECT 1');
+$watcher->quit;
 my ($all, $set) = split /\|/, $node->safe_psql('postgres',
 	q{SELECT count(xmin_set), count(*) FILTER (WHERE xmin_set) FROM seen});
 note("$set of $all times the worker had an xmin");
