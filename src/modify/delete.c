@@ -254,7 +254,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 		inplace_return_row_page(buffer, borrowed);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
-		inplace_row_wait_end(rel, &target.tid, result, &queue);
+		inplace_row_wait_done(rel, &queue);
 		forget_preparation(&dp);
 		bms_free(dp.id_attrs);
 		if (result == TM_Invisible)

@@ -152,17 +152,6 @@ first_change(RowLocking *rl)
 }
 
 /*
- * Would all backends that want to change the row, or to lock it FOR SHARE, have to wait
- * for what is in the way?
- */
-static bool
-excludes_changes(const RowLocking *rl, bool passing)
-{
-	return passing ||
-		(rl->tmfd->traversed && TransactionIdIsValid(rl->rc.memory.xid));
-}
-
-/*
  * Is another transaction changing the version, in whatever way?  On the way to the
  * newest version a backend stops at such a one only to wait for that transaction.  If
  * so the page stays share-locked.  When a row has been changed for which many wait, all
@@ -256,8 +245,7 @@ wait_for_row(RowLocking *rl, bool passing)
 		(rc->old_version || (changing && !deleting && !passing));
 
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
-	if (rl->left.mode != LockTupleNoKeyExclusive || !excludes_changes(rl, passing))
-		inplace_row_wait_done(rl->rel, &rl->left);
+	inplace_row_wait_done(rl->rel, &rl->left);
 	if (beyond)
 		return inplace_row_wait(rl->rel, &rl->target, rc, rl->mode, LockWaitBlock,
 								XLTW_LockUpdated, NULL);
@@ -473,7 +461,6 @@ begin_locking(RowLocking *rl, Relation rel, ItemPointer tid, Snapshot snapshot,
 	rl->find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
 	rl->tmfd = tmfd;
 	inplace_target_init(&rl->target, tid, snapshot);
-	inplace_row_wait_resume(rel, &rl->target.tid, &rl->left);
 	/* found in another way: the row is meant, whatever its version */
 	if (rl->target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
 		!inplace_target_found_row(rel, tid, slot, &rl->target))

@@ -667,7 +667,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 		give_up(us);
 	if (us->oldcopy)
 		pfree(us->oldcopy);
-	inplace_row_wait_end(rel, &us->target.tid, result, &queue);
+	inplace_row_wait_done(rel, &queue);
 	free_attrs(us);
 	if (result == TM_Invisible)
 		ereport(ERROR,

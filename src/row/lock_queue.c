@@ -13,22 +13,10 @@
  * its place at the one before, unless it gets the lock of the newer one
  * without a wait (lock.c).
  *
- * An update or delete that has waited, and finds the row changed, ends there.  Under
- * READ COMMITTED the executor locks the newest version next, by another call
- * (EvalPlanQual).  The place goes over to that call, which gives it up when it has that
- * lock.  If it were given up before, all that stand behind would wake up, one after the
- * other, at a version that has gone, only to queue again at the new one.
- *
- * A backend on its way to the newest version may have to wait again, for one that came
- * later.  It keeps the old place meanwhile if all behind it would have to wait for the
- * same: it stands in that place FOR NO KEY UPDATE, and what is in the way is as strong.
- * It goes from older versions to newer ones only, so places are never waited for in a circle.
- *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
-#include "access/xact.h"
 #include "common/hashfn.h"
 #include "page/tuple.h"
 #include "row/lock_queue.h"
@@ -37,25 +25,6 @@
 #include "row/target.h"
 #include "row/visibility.h"
 #include "storage/lmgr.h"
-#include "storage/proc.h"
-#include "utils/resowner.h"
-
-/*
- * The place that an update or delete has left to the lock which is to follow.  It counts
- * only where it was left: in the same transaction, subtransaction and portal.  Elsewhere it
- * has been given back with them, or will be.
- */
-typedef struct KeptPlace
-{
-	RowQueue	queue;
-	Oid			relid;
-	ItemPointerData tid;
-	LocalTransactionId lxid;
-	SubTransactionId subid;
-	ResourceOwner owner;
-} KeptPlace;
-
-static KeptPlace kept;
 
 static void
 lock_not_available(Relation rel)
@@ -225,44 +194,4 @@ inplace_row_wait_done(Relation rel, RowQueue *queue)
 	if (queue->held)
 		UnlockTuple(rel, &queue->place, inplace_row_lockmode[queue->mode]);
 	queue->held = false;
-}
-
-/*
- * An update or delete of the row at tid ends.  If the row was found changed the place is
- * left to inplace_row_wait_resume.  (Where the executor does not go on to the newest
- * version, the statement fails.)
- */
-void
-inplace_row_wait_end(Relation rel, ItemPointer tid, TM_Result result,
-					 RowQueue *queue)
-{
-	if (!queue->held || result != TM_Updated || IsolationUsesXactSnapshot())
-	{
-		inplace_row_wait_done(rel, queue);
-		return;
-	}
-	kept.queue = *queue;
-	kept.relid = RelationGetRelid(rel);
-	kept.tid = *tid;
-	kept.lxid = ProcLxid(MyProc);
-	kept.subid = GetCurrentSubTransactionId();
-	kept.owner = CurrentResourceOwner;
-	queue->held = false;
-}
-
-/*
- * Begin to lock the row at tid, with the place that was left, if it is that row's.
- */
-void
-inplace_row_wait_resume(Relation rel, ItemPointer tid, RowQueue *queue)
-{
-	if (likely(!kept.queue.held))
-		return;
-	if (kept.lxid == ProcLxid(MyProc) &&
-		kept.subid == GetCurrentSubTransactionId() &&
-		kept.owner == CurrentResourceOwner &&
-		kept.relid == RelationGetRelid(rel) &&
-		ItemPointerEquals(&kept.tid, tid))
-		*queue = kept.queue;
-	kept.queue.held = false;
 }

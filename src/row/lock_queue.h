@@ -35,9 +35,4 @@ extern bool inplace_row_wait(Relation rel, RowTarget *target,
 							 RowQueue *queue);
 extern void inplace_row_wait_done(Relation rel, RowQueue *queue);
 
-/* a place that may go over from a change of the row to a lock of it */
-extern void inplace_row_wait_end(Relation rel, ItemPointer tid, TM_Result result,
-								 RowQueue *queue);
-extern void inplace_row_wait_resume(Relation rel, ItemPointer tid, RowQueue *queue);
-
 #endif							/* INPLACE_LOCK_QUEUE_H */
