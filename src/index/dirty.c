@@ -209,7 +209,13 @@ inplace_dirty_settle(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 			match = v->matches ||
 				inplace_entry_matches_tuple(rel, entry->index, entry->itup,
 											v->tuple, &tid) ? KEY_MATCHES : KEY_IS_OTHER;
-		unsure |= match == KEY_UNSURE;
+		if (match == KEY_UNSURE)
+		{
+			/* whom to wait for is known, if not the first of them */
+			if (found)
+				break;
+			unsure = true;
+		}
 		if (match == KEY_MATCHES)
 		{
 			found = true;
