@@ -25,6 +25,7 @@
 #include "row/target.h"
 #include "row/visibility.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 
 static void
 lock_not_available(Relation rel)
@@ -103,21 +104,10 @@ join_queue(Relation rel, ItemPointer place, LockTupleMode mode,
 }
 
 /*
- * Whom to wait for, in heap's order: there all are in one multixact, which is gone through
- * by xid.  Two backends that have to wait for each other, and for the same third one,
- * notice that at once only if the third does not come first.
- */
-static int
-compare_xids(const void *a, const void *b)
-{
-	TransactionId x = *(const TransactionId *) a;
-	TransactionId y = *(const TransactionId *) b;
-
-	return x < y ? -1 : x > y;
-}
-
-/*
  * Wait for the lockers and the change in the way; returns false if that is not to be.
+ * They come in heap's order: there all are in one multixact, which is gone through by
+ * xid.  Two backends that have to wait for each other, and for the same third one, notice
+ * that at once only if the third does not come first.
  */
 static bool
 wait_for_all(Relation rel, ItemPointer tid, const RowCheck *rc, LockTupleMode mode,
@@ -144,7 +134,7 @@ wait_for_all(Relation rel, ItemPointer tid, const RowCheck *rc, LockTupleMode mo
 			inplace_lock_modes_conflict(mode, inplace_member_mode(members[i].status)))
 			xids[n++] = members[i].xid;
 	if (n > 1)
-		qsort(xids, n, sizeof(TransactionId), compare_xids);
+		qsort(xids, n, sizeof(TransactionId), xidComparator);
 
 	for (int i = 0; i < n && done; i++)
 		if (n == 1 || TransactionIdIsInProgress(xids[i]))

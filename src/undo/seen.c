@@ -88,6 +88,7 @@
 #include "storage/proc.h"
 #include "undo/holders.h"
 #include "undo/seen.h"
+#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
 #define UNDO_SEEN			24
@@ -236,15 +237,6 @@ UndoSeenOwnWorker(void)
 
 /* ---------------- noting snapshots ---------------- */
 
-static int
-compare_xids(const void *a, const void *b)
-{
-	TransactionId x = *(const TransactionId *) a;
-	TransactionId y = *(const TransactionId *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool
 add_xids(UndoSeen *seen, const TransactionId *xids, int n)
 {
@@ -284,7 +276,7 @@ copy_snapshot(Snapshot snapshot, NotedSnapshot *noted)
 		 !add_xids(seen, &MyProc->xid, 1) ||
 		 !add_xids(seen, MyProc->subxids.xids, MyProc->subxidStatus.count)))
 		return false;
-	qsort(seen->xids, seen->nxids, sizeof(TransactionId), compare_xids);
+	qsort(seen->xids, seen->nxids, sizeof(TransactionId), xidComparator);
 	return true;
 }
 
@@ -463,5 +455,5 @@ UndoSeenByAll(const UndoSeen *seen, TransactionId xid)
 		return true;
 	return TransactionIdPrecedes(xid, seen->xmax) &&
 		bsearch(&xid, seen->xids, seen->nxids, sizeof(TransactionId),
-				compare_xids) == NULL;
+				xidComparator) == NULL;
 }
