@@ -120,6 +120,7 @@ typedef struct RowLocking
 	UndoRoom	room;			/* for the lock */
 	RowQueue	queue;
 	RowQueue	left;			/* of an older version, still held */
+	RowQueue	gate;			/* never held with a place, see lock_queue.c */
 	bool		check_chain;	/* has waited for a change; what came after? */
 	bool		chain_free;		/* nothing in the way */
 	ItemPointerData locked_at;	/* where the row moves, and is locked already, */
@@ -141,6 +142,7 @@ leave(RowLocking *rl)
 		ReleaseBuffer(rl->vmbuffer);
 	inplace_row_wait_done(rl->rel, &rl->left);
 	inplace_row_wait_done(rl->rel, &rl->queue);
+	inplace_row_wait_done(rl->rel, &rl->gate);
 }
 
 /* the first change, of whatever kind, of the transaction that is changing the version */
@@ -218,6 +220,42 @@ look_at_row(RowLocking *rl, CommandId cid, bool *passing)
 }
 
 /*
+ * Does the backend wait at the gate to the newest version, or with it?  That is for
+ * what all have to wait for that come to the gate: another transaction changes the row.
+ * Or it has locked the row in memory to change it; then only a backend that had the
+ * gate before, and that no other lock keeps off, waits with it.
+ */
+static bool
+waits_at_gate(const RowLocking *rl, bool passing)
+{
+	const RowCheck *rc = &rl->rc;
+
+	if (rl->wait_policy != LockWaitBlock || rl->mode == LockTupleKeyShare)
+		return false;
+	return passing ||
+		(rl->gate.held && rl->mode == LockTupleNoKeyExclusive && !rc->old_version &&
+		 rc->status == XID_COMMITTED &&
+		 TransactionIdIsValid(rc->memory.xid) &&
+		 TransactionIdEquals(rc->wait_xid, rc->memory.xid) &&
+		 !TransactionIdIsValid(rc->wait_locker) &&
+		 !MultiXactIdIsValid(rc->wait_multi));
+}
+
+/*
+ * The page is unlocked.  Take the gate, to look at the row again; or wait with it.
+ */
+static void
+wait_at_gate(RowLocking *rl)
+{
+	inplace_row_wait_done(rl->rel, &rl->queue);
+	if (!rl->gate.held)
+		inplace_row_gate_take(rl->rel, &rl->target.tid, &rl->gate);
+	else
+		(void) inplace_row_wait(rl->rel, &rl->target, &rl->rc, rl->mode, LockWaitBlock,
+								XLTW_FetchUpdated, NULL);
+}
+
+/*
  * Unlock the page and wait for the transaction that is in the way.  False if that is
  * not to be.
  */
@@ -246,6 +284,12 @@ wait_for_row(RowLocking *rl, bool passing)
 
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	inplace_row_wait_done(rl->rel, &rl->left);
+	if (waits_at_gate(rl, passing))
+	{
+		wait_at_gate(rl);
+		return true;
+	}
+	inplace_row_wait_done(rl->rel, &rl->gate);
 	if (beyond)
 		return inplace_row_wait(rl->rel, &rl->target, rc, rl->mode, LockWaitBlock,
 								XLTW_LockUpdated, NULL);
@@ -265,6 +309,7 @@ look_at_successors(RowLocking *rl)
 	TransactionId xwait;
 
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	inplace_row_wait_done(rl->rel, &rl->gate);
 	switch (inplace_chain_conflict(rl->rel, rl->target.tid, &rl->target, rl->mode,
 								   NULL, &xwait))
 	{
@@ -291,6 +336,7 @@ static void
 go_on_to_newest(RowLocking *rl, ItemPointerData tid)
 {
 	rl->tmfd->traversed = true;
+	inplace_row_wait_done(rl->rel, &rl->gate);
 	if (rl->queue.held)
 	{
 		inplace_row_wait_done(rl->rel, &rl->left);
@@ -365,6 +411,7 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 	rl->tmfd->xmax = current_tuple(rl)->t_xid;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	inplace_row_wait_done(rl->rel, &rl->left);
+	inplace_row_wait_done(rl->rel, &rl->gate);
 	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode,
 								   locked ? NULL : &lock, &xwait))
 	{

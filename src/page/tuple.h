@@ -151,6 +151,7 @@ StaticAssertDecl(sizeof(InplaceTupleHeaderData) == SizeOfInplaceTupleHeader,
 #define INPLACE_OFFSET_MASK		0x01FF
 #define INPLACE_MAX_TAG			125
 #define INPLACE_TAG_FIRST		126
+#define INPLACE_TAG_GATE		127 /* of no version, see TidSetGate */
 
 #define MakeVersionTag(number)	((VersionTag) {number})
 #define FirstVersionTag			MakeVersionTag(0)
@@ -315,6 +316,16 @@ TidSetVersion(ItemPointer tid, BlockNumber blk, OffsetNumber off,
 			  VersionTag tag)
 {
 	ItemPointerSet(tid, blk, off | (tag.version_number << INPLACE_OFFSET_BITS));
+}
+
+/*
+ * What the lock at the gate to a row names (lock_queue.c): the row at this TID, by
+ * a name that no version of it has.
+ */
+static inline void
+TidSetGate(ItemPointer tid, BlockNumber blk, OffsetNumber off)
+{
+	ItemPointerSet(tid, blk, off | (INPLACE_TAG_GATE << INPLACE_OFFSET_BITS));
 }
 
 static inline void

@@ -13,6 +13,22 @@
  * its place at the one before, unless it gets the lock of the newer one
  * without a wait (lock.c).
  *
+ * The gate.  Many backends may come from an older version at the same time, because
+ * they had waited for it, and find that the newest one is being changed again.  On
+ * heap all of them wait for that change, and all wake up at its end, mostly to find
+ * the next one.  Here they come in one by one: a heavyweight tuple lock, of a name
+ * that no version has, is the row's gate (lock.c).  The backend that has it waits for
+ * the change, the others for the gate.
+ *
+ * Invariants of the gate
+ *	1. A backend with the gate waits only for a transaction that all others at the gate
+ *	   would have to wait for too.  Those are backends that want more than FOR KEY
+ *	   SHARE, and block.  So a gate makes no deadlock: who waits for it would wait for
+ *	   the same transaction without it.  Before any other wait the gate is given up.
+ *	2. Nobody has a gate and a place in one of the row's queues, and nobody waits for
+ *	   either with the other.
+ *	3. A backend gives the gate up before tuple_lock returns to the executor.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -69,6 +85,17 @@ queue_place(ItemPointer place, ItemPointer tid, const RowCheck *rc)
 	if (!TagIsFirst(rc->queue_tag))
 		blk ^= murmurhash32(rc->queue_xid) & 0xFFFF0000;
 	TidSetVersion(place, blk, ItemPointerGetOffsetNumber(tid), rc->queue_tag);
+}
+
+void
+inplace_row_gate_take(Relation rel, const ItemPointerData *tid, RowQueue *gate)
+{
+	Assert(!gate->held);
+	TidSetGate(&gate->place, ItemPointerGetBlockNumber(tid),
+			   ItemPointerGetOffsetNumber(tid));
+	gate->mode = LockTupleNoKeyExclusive;
+	LockTuple(rel, &gate->place, inplace_row_lockmode[gate->mode]);
+	gate->held = true;
 }
 
 /*

@@ -33,6 +33,14 @@ extern bool inplace_row_wait(Relation rel, RowTarget *target,
 							 const RowCheck *rc, LockTupleMode mode,
 							 LockWaitPolicy policy, XLTW_Oper oper,
 							 RowQueue *queue);
+
+/*
+ * Wait for the gate to the row's newest version, with no place in a queue and no
+ * other gate.  To be looked at again: whether there still is something to wait for.
+ */
+extern void inplace_row_gate_take(Relation rel, const ItemPointerData *tid, RowQueue *gate);
+
+/* of a queue or of a gate, if held */
 extern void inplace_row_wait_done(Relation rel, RowQueue *queue);
 
 #endif							/* INPLACE_LOCK_QUEUE_H */
