@@ -23,6 +23,7 @@
 #include "row/visibility.h"
 #include "row/walk.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "undo/append.h"
 #include "wal/log.h"
 
@@ -121,6 +122,7 @@ typedef struct RowLocking
 	RowQueue	queue;
 	RowQueue	left;			/* of an older version, still held */
 	RowQueue	gate;			/* never held with a place, see lock_queue.c */
+	bool		gate_for_lock;	/* the last wait with it was for a lock */
 	bool		check_chain;	/* has waited for a change; what came after? */
 	bool		chain_free;		/* nothing in the way */
 	ItemPointerData locked_at;	/* where the row moves, and is locked already, */
@@ -156,8 +158,8 @@ first_change(RowLocking *rl)
 /*
  * Is another transaction changing the version, in whatever way?  On the way to the
  * newest version a backend stops at such a one only to wait for that transaction.  If
- * so the page stays share-locked.  When a row has been changed for which many wait, all
- * of them wake up, and all but one find just that.
+ * so the page stays share-locked.  Backends that have waited for an older version, or for
+ * the gate, mostly find just that.
  */
 static bool
 somebody_is_changing(RowLocking *rl)
@@ -220,39 +222,53 @@ look_at_row(RowLocking *rl, CommandId cid, bool *passing)
 }
 
 /*
- * Does the backend wait at the gate to the newest version, or with it?  That is for
- * what all have to wait for that come to the gate: another transaction changes the row.
- * Or it has locked the row in memory to change it; then only a backend that had the
- * gate before, and that no other lock keeps off, waits with it.
+ * Is all that is in the way another's lock in memory?  Every change by others has to wait for
+ * that.  A row lock is mostly followed by a change, which would be waited for with the gate.
+ */
+static bool
+locked_in_memory_only(const RowCheck *rc)
+{
+	return rc->status == XID_COMMITTED && !rc->old_version &&
+		TransactionIdIsValid(rc->memory.xid) &&
+		TransactionIdEquals(rc->wait_xid, rc->memory.xid) &&
+		!TransactionIdIsValid(rc->wait_locker) &&
+		!MultiXactIdIsValid(rc->wait_multi);
+}
+
+/*
+ * Does the backend wait at the gate to the newest version, or with it?  That is for a
+ * change, which all have to wait for that come to the gate; and once, if it has the
+ * gate already, for a lock in memory.  (If it loses the row then to one that stood in the
+ * queue, it had better stand there, too.)  A place in the queue is kept, as on heap.
+ *
+ * At the gate the wait for all that are before us is one wait, which on heap is one for each
+ * of them: so a backend with a lock_timeout passes it by.
  */
 static bool
 waits_at_gate(const RowLocking *rl, bool passing)
 {
-	const RowCheck *rc = &rl->rc;
-
-	if (rl->wait_policy != LockWaitBlock || rl->mode == LockTupleKeyShare)
+	if (rl->wait_policy != LockWaitBlock || rl->mode == LockTupleKeyShare ||
+		rl->queue.held || LockTimeout > 0)
 		return false;
 	return passing ||
-		(rl->gate.held && rl->mode == LockTupleNoKeyExclusive && !rc->old_version &&
-		 rc->status == XID_COMMITTED &&
-		 TransactionIdIsValid(rc->memory.xid) &&
-		 TransactionIdEquals(rc->wait_xid, rc->memory.xid) &&
-		 !TransactionIdIsValid(rc->wait_locker) &&
-		 !MultiXactIdIsValid(rc->wait_multi));
+		(rl->gate.held && !rl->gate_for_lock && rl->mode == LockTupleNoKeyExclusive &&
+		 locked_in_memory_only(&rl->rc));
 }
 
 /*
  * The page is unlocked.  Take the gate, to look at the row again; or wait with it.
  */
 static void
-wait_at_gate(RowLocking *rl)
+wait_at_gate(RowLocking *rl, bool passing)
 {
-	inplace_row_wait_done(rl->rel, &rl->queue);
 	if (!rl->gate.held)
 		inplace_row_gate_take(rl->rel, &rl->target.tid, &rl->gate);
 	else
+	{
+		rl->gate_for_lock = !passing;
 		(void) inplace_row_wait(rl->rel, &rl->target, &rl->rc, rl->mode, LockWaitBlock,
-								XLTW_FetchUpdated, NULL);
+								passing ? XLTW_FetchUpdated : XLTW_Lock, NULL);
+	}
 }
 
 /*
@@ -286,7 +302,7 @@ wait_for_row(RowLocking *rl, bool passing)
 	inplace_row_wait_done(rl->rel, &rl->left);
 	if (waits_at_gate(rl, passing))
 	{
-		wait_at_gate(rl);
+		wait_at_gate(rl, passing);
 		return true;
 	}
 	inplace_row_wait_done(rl->rel, &rl->gate);
@@ -308,8 +324,9 @@ look_at_successors(RowLocking *rl)
 {
 	TransactionId xwait;
 
+	/* nobody takes the gate who comes here */
+	Assert(!rl->gate.held);
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
-	inplace_row_wait_done(rl->rel, &rl->gate);
 	switch (inplace_chain_conflict(rl->rel, rl->target.tid, &rl->target, rl->mode,
 								   NULL, &xwait))
 	{
@@ -408,10 +425,11 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 	bool		locked = have_lock(rl, xid);
 	TransactionId xwait;
 
+	/* nobody takes the gate who wants FOR KEY SHARE */
+	Assert(!rl->gate.held);
 	rl->tmfd->xmax = current_tuple(rl)->t_xid;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	inplace_row_wait_done(rl->rel, &rl->left);
-	inplace_row_wait_done(rl->rel, &rl->gate);
 	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode,
 								   locked ? NULL : &lock, &xwait))
 	{

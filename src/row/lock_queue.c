@@ -23,11 +23,16 @@
  * Invariants of the gate
  *	1. A backend with the gate waits only for a transaction that all others at the gate
  *	   would have to wait for too.  Those are backends that want more than FOR KEY
- *	   SHARE, and block.  So a gate makes no deadlock: who waits for it would wait for
- *	   the same transaction without it.  Before any other wait the gate is given up.
+ *	   SHARE, block, and have no lock_timeout.  So a gate makes no deadlock: who waits
+ *	   for it would wait for the same transaction without it.  Before any other wait
+ *	   the gate is given up.
  *	2. Nobody has a gate and a place in one of the row's queues, and nobody waits for
  *	   either with the other.
  *	3. A backend gives the gate up before tuple_lock returns to the executor.
+ *
+ * A deadlock of two, one of which waits for the other at the gate, is one of three by the
+ * server's count: the backend that has the gate is in it.  As in a version's queue it
+ * may be the one that notices, and is ended for the others.
  *
  *-------------------------------------------------------------------------
  */
