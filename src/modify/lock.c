@@ -122,7 +122,6 @@ typedef struct RowLocking
 	RowQueue	queue;
 	RowQueue	left;			/* of an older version, still held */
 	RowQueue	gate;			/* never held with a place, see lock_queue.c */
-	bool		gate_for_lock;	/* the last wait with it was for a lock */
 	bool		check_chain;	/* has waited for a change; what came after? */
 	bool		chain_free;		/* nothing in the way */
 	ItemPointerData locked_at;	/* where the row moves, and is locked already, */
@@ -237,9 +236,11 @@ locked_in_memory_only(const RowCheck *rc)
 
 /*
  * Does the backend wait at the gate to the newest version, or with it?  That is for a
- * change, which all have to wait for that come to the gate; and once, if it has the
- * gate already, for a lock in memory.  (If it loses the row then to one that stood in the
- * queue, it had better stand there, too.)  A place in the queue is kept, as on heap.
+ * change, which all have to wait for that come to the gate; or for a lock in memory, if
+ * it has the gate already.  A place in the queue that others with weaker locks may have
+ * led to is kept, as on heap: a backend that wants to update without changing a key has
+ * waited only for those whom all at the gate wait for, and would meet the others
+ * there again.
  *
  * At the gate the wait for all that are before us is one wait, which on heap is one for each
  * of them: so a backend with a lock_timeout passes it by.
@@ -248,10 +249,10 @@ static bool
 waits_at_gate(const RowLocking *rl, bool passing)
 {
 	if (rl->wait_policy != LockWaitBlock || rl->mode == LockTupleKeyShare ||
-		rl->queue.held || LockTimeout > 0)
+		(rl->queue.held && rl->mode != LockTupleNoKeyExclusive) || LockTimeout > 0)
 		return false;
 	return passing ||
-		(rl->gate.held && !rl->gate_for_lock && rl->mode == LockTupleNoKeyExclusive &&
+		(rl->gate.held && rl->mode == LockTupleNoKeyExclusive &&
 		 locked_in_memory_only(&rl->rc));
 }
 
@@ -261,14 +262,12 @@ waits_at_gate(const RowLocking *rl, bool passing)
 static void
 wait_at_gate(RowLocking *rl, bool passing)
 {
+	inplace_row_wait_done(rl->rel, &rl->queue);
 	if (!rl->gate.held)
 		inplace_row_gate_take(rl->rel, &rl->target.tid, &rl->gate);
 	else
-	{
-		rl->gate_for_lock = !passing;
 		(void) inplace_row_wait(rl->rel, &rl->target, &rl->rc, rl->mode, LockWaitBlock,
 								passing ? XLTW_FetchUpdated : XLTW_Lock, NULL);
-	}
 }
 
 /*
