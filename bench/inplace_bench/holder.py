@@ -51,13 +51,17 @@ class Beside:
             self._error = e
 
 
-def hold_snapshot(conn: Any, beside: Beside, query: str, until: float) -> bool:
+def hold_snapshot(conn: Any, beside: Beside, query: str, until: float,
+                  held: threading.Event | None = None) -> bool:
     """Holds one snapshot up to a second of the thread's time, and sees to it that the
-    answer to query does not change under it.  True if it is time to stop."""
+    answer to query does not change under it.  True if it is time to stop.  "held" is set
+    when the snapshot is there."""
     conn.set_session(isolation_level="REPEATABLE READ")
     with conn.cursor() as cur:
         cur.execute(query)
         first = cur.fetchall()
+        if held is not None:
+            held.set()
         stop = beside.wait(until - beside.elapsed())
         cur.execute(query)
         if cur.fetchall() != first:

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * in_flight.c
- *	  Which inplace_btree indexes are being scanned, for merges of pages (merge.c).
+ *	  Which inplace_btree indexes are being scanned, for merges of pages (merge.c)
+ *	  and deleted pages (recycle.c).
  *
  * A scan reads a page, lets go of it, and goes on to the sibling.  If the
  * entries of a page move to its right sibling between the two, a scan to the right
@@ -74,6 +75,10 @@ static pg_atomic_uint64 *held_up = NULL;
 
 /* how long a held-up backend sleeps before it looks again */
 #define HELD_UP_USEC	1000
+
+/* how often, and after how long each time, in_flight_drain looks again */
+#define DRAIN_TRIES		400
+#define DRAIN_USEC		500
 
 /* scans of this process, by bit */
 static uint32 nscans[INDEX_BITS];
@@ -300,6 +305,37 @@ in_flight_any(RelFileLocator index)
 		if ((pg_atomic_read_u64(&slots[i].slot.indexes) & bit) != 0)
 			return true;
 	return false;
+}
+
+/*
+ * Wait for a moment until each backend has been seen without a scan of the index; false
+ * if one is not.  Then no scan is in progress that was so when we were called.
+ */
+bool
+in_flight_drain(RelFileLocator index)
+{
+	uint64		bit = UINT64CONST(1) << index_bit(index);
+	int		   *scanning = palloc(MaxBackends * sizeof(int));
+	int			n = 0;
+
+	pg_memory_barrier();
+	for (int i = 0; i < MaxBackends; i++)
+		if ((pg_atomic_read_u64(&slots[i].slot.indexes) & bit) != 0)
+			scanning[n++] = i;
+	for (int tries = 0; n > 0 && tries < DRAIN_TRIES; tries++)
+	{
+		int			still = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(DRAIN_USEC);
+		for (int i = 0; i < n; i++)
+			if ((pg_atomic_read_u64(&slots[scanning[i]].slot.indexes) & bit) != 0)
+				scanning[still++] = scanning[i];
+		n = still;
+	}
+	pg_memory_barrier();
+	pfree(scanning);
+	return n == 0;
 }
 
 /* the number of merges before the parallel scans of this process's leader */

@@ -21,6 +21,7 @@ extern void in_flight_end(Relation index);
 extern void in_flight_begin_parallel(void);
 extern void in_flight_end_parallel(Relation index);
 extern bool in_flight_any(RelFileLocator index);
+extern bool in_flight_drain(RelFileLocator index);
 
 extern uint64 in_flight_parallel_since(RelFileLocator index);
 extern void in_flight_hold_parallel(RelFileLocator index);

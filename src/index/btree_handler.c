@@ -37,6 +37,7 @@
 #include "optimizer/optimizer.h"
 #include "own.h"
 #include "page/recent.h"
+#include "undo/hold.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -135,6 +136,7 @@ inplace_btree_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 		inplace_entry_fetch_rescan(fetch, scan);
 		scan->xs_want_itup = true;
 	}
+	UndoHoldCheckScan(scan->xs_snapshot);
 	inplace_nbtree_routine()->amrescan(scan, keys, nkeys, orderbys, norderbys);
 	scan->xs_want_itup = want_itup;
 	BtSetDropPin(scan);

@@ -28,7 +28,8 @@
  *
  * What is on a TID
  *	  An entry is deletable when the row as a whole is: deleted or moved, and
- *	  that visible to everybody; its insert aborted; or pruned to a stub.  An
+ *	  that visible to everybody, or before any snapshot saw the row
+ *	  (row/between.c); its insert aborted; or pruned to a stub.  An
  *	  entry of an index that takes in-place updates is so, too, when no version
  *	  of the row that somebody may see has its key (index.h).  Stubs stay until
  *	  VACUUM, which knows that no index points to them.  So an entry to an
@@ -65,6 +66,7 @@
 #include "page/recent.h"
 #include "page/tuple.h"
 #include "port/pg_bitutils.h"
+#include "row/between.h"
 #include "row/visibility.h"
 #include "utils/spccache.h"
 
@@ -576,7 +578,8 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 			/*
 			 * A scan found it dead to everybody by a newer horizon than ours.
 			 */
-			if (!known)
+			if (!known && !inplace_row_between(rel, BufferGetBlockNumber(buffer), off,
+											   tup, NULL))
 				return false;
 			break;
 		default:

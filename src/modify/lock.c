@@ -7,6 +7,7 @@
  */
 #include "inplace.h"
 
+#include "access/transam.h"
 #include "modify/lock_chain.h"
 #include "modify/modify.h"
 #include "nodes/lockoptions.h"
@@ -25,6 +26,7 @@
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "undo/append.h"
+#include "undo/hold.h"
 #include "wal/log.h"
 
 /*
@@ -429,6 +431,8 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 	rl->tmfd->xmax = current_tuple(rl)->t_xid;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	inplace_row_wait_done(rl->rel, &rl->left);
+	if (!locked && UndoHoldMayLackMoved() && TransactionIdDidCommit(mover))
+		lock.mover = mover;
 	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode,
 								   locked ? NULL : &lock, &xwait))
 	{

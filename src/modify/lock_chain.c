@@ -256,6 +256,9 @@ lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
  * meant, whose TID is tid?  Without a target, on those from the first at tid on?
  * With CHAIN_BUSY, *xwait is the transaction to wait for.
  *
+ * If lock has a mover, each place must be that where the row was put by the one
+ * who moved it from the place before.  Else it is gone: see row/between.c.
+ *
  * With lock (and no target) each place where nothing is in the way is locked before
  * its page is unlocked.  As in heap, the places that follow are locked first and the
  * version meant last: between a look and a lock, somebody could delete the row there.
@@ -265,10 +268,12 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 					   const RowTarget *target, LockTupleMode mode,
 					   const ChainLock *lock, TransactionId *xwait)
 {
+	TransactionId mover = lock != NULL ? lock->mover : InvalidTransactionId;
+
 	Assert(target == NULL || lock == NULL);
 	for (;;)
 	{
-		Buffer		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
+		Buffer		buffer;
 		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
 		Buffer		vmbuffer = InvalidBuffer;
 		ChainVerdict verdict = CHAIN_FREE;
@@ -277,14 +282,27 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 		ItemPointerData next;
 
 		CHECK_FOR_INTERRUPTS();
+		/* (VACUUM may have cut off the page since, if the place was empty) */
+		if (TransactionIdIsValid(mover) &&
+			ItemPointerGetBlockNumber(&tid) >= RelationGetNumberOfBlocks(rel))
+			return CHAIN_GONE;
+		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
 		ItemPointerSetInvalid(&next);
 		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
 		{
-			verdict = conflict_here(rel, PageGetTupleAt(RowPage(rel, buffer), off),
-									&tid, target, mode, xwait, &next);
+			InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
+
+			if (TransactionIdIsValid(mover) && !inplace_put_by(rel, tup, &tid, mover))
+				verdict = CHAIN_GONE;
+			else
+				verdict = conflict_here(rel, tup, &tid, target, mode, xwait, &next);
 			if (verdict == CHAIN_FREE && lock != NULL)
 				again = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock, &room);
+			if (TransactionIdIsValid(mover) && !again)
+				mover = PageGetTupleAt(RowPage(rel, buffer), off)->t_xid;
 		}
+		else if (TransactionIdIsValid(mover))
+			verdict = CHAIN_GONE;
 		UnlockReleaseBuffer(buffer);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);

@@ -25,6 +25,7 @@ typedef struct ChainLock
 {
 	TransactionId xid;
 	TransactionId replacer;		/* of the version meant */
+	TransactionId mover;		/* who must have put the row there, or invalid */
 } ChainLock;
 
 /* no page locked */

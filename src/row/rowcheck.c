@@ -25,6 +25,23 @@
 #include "undo/undo.h"
 #include "utils/snapmgr.h"
 
+/*
+ * Was the row put there by "mover"?  Not if that is not known, because the undo of
+ * its first version has been given back.
+ */
+bool
+inplace_put_by(Relation rel, InplaceTupleHeader tup, const ItemPointerData *tid,
+			   TransactionId mover)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+
+	while (inplace_version_before(rel, tid, &hdr, true, &guard, &rec))
+		;
+	return TagIsFirst(hdr.t_tag) && TransactionIdEquals(hdr.t_xid, mover);
+}
+
 bool
 inplace_is_first_version(InplaceTupleHeader base, XidStatus status)
 {

@@ -83,6 +83,9 @@ extern TransactionId inplace_first_in_the_way(Relation rel,
 extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 										 const RowTarget *target);
 
+/* who put the row there, as far as is known */
+extern bool inplace_put_by(Relation rel, InplaceTupleHeader tup,
+						   const ItemPointerData *tid, TransactionId mover);
 /*
  * Nobody can need a version older than the one with this header (which has
  * no lock bits), so that the way to it may be cut off: it is the first and its

@@ -29,12 +29,14 @@
 #include "page/tuple.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
+#include "row/between.h"
 #include "row/target.h"
 #include "row/visibility.h"
 #include "row/walk.h"
 #include "scan/fetch.h"
 #include "scan/scan.h"
 #include "storage/predicate.h"
+#include "undo/hold.h"
 #include "undo/record.h"
 #include "undo/undo.h"
 #include "utils/memutils.h"
@@ -151,6 +153,8 @@ typedef struct InplaceIndexFetchData
 	uint64		gone_rows_put;
 	OffsetNumber gone_first;
 	OffsetNumber gone_last;
+
+	Snapshot	checked;		/* the last that UndoHoldCheckScan has seen */
 } InplaceIndexFetchData;
 
 static inline Relation
@@ -167,6 +171,9 @@ inplace_index_fetch_begin(Relation rel)
 	InplaceRequirePreload();
 	inplace_entry_fetch_init(&fetch->entry_fetch, rel);
 	ScanPinInit(&fetch->pin);
+
+	/* if no entry is found we hear no more of it */
+	UndoHoldCheckActive();
 	return &fetch->entry_fetch.base;
 }
 
@@ -313,8 +320,22 @@ invisible_is_dead(InplaceIndexFetchData *fetch, Page page, ItemId lp,
 							  GlobalVisTestFor(rel), &all_visible);
 	if (state == ROW_DEAD || state == ROW_ABORTED_INSERT)
 		return true;
+	if (state == ROW_RECENTLY_DEAD &&
+		inplace_row_between(rel, BufferGetBlockNumber(fetch->pin.buffer), off,
+							(InplaceTupleHeader) PageGetItem(page, lp), NULL))
+		return true;
 	note_gone_rows(fetch, page, off, snapshot);
 	return false;
+}
+
+/* once for each snapshot that the scan comes with */
+static inline void
+check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
+{
+	if (likely(fetch->checked == snapshot))
+		return;
+	UndoHoldCheckScan(snapshot);
+	fetch->checked = snapshot;
 }
 
 static bool
@@ -337,6 +358,8 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 
 	/* one TID is one row, of which a snapshot sees one version at most */
 	*call_again = false;
+
+	check_snapshot(fetch, snapshot);
 
 	/*
 	 * A deferred unique check comes with the TID of its trigger event, and
@@ -504,6 +527,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	ItemId		lp;
 
 	InplaceRequirePreload();
+	UndoHoldCheckScan(snapshot);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
 	inplace_lock_page(buffer, LW_SHARED);

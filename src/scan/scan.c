@@ -38,6 +38,7 @@
 #include "scan/rewrite_progress.h"
 #include "scan/scan.h"
 #include "storage/predicate.h"
+#include "undo/hold.h"
 #include "vacuum/prune.h"
 
 #if PG_VERSION_NUM >= 170000
@@ -627,6 +628,7 @@ inplace_scan_begin(Relation rel, Snapshot snapshot, int nkeys, ScanKey key,
 	if (!SnapshotIsPlainMVCC(snapshot))
 		scan->base.rs_flags &= ~SO_ALLOW_PAGEMODE;
 
+	UndoHoldCheckScan(snapshot);
 	if (flags & SCAN_LOCKS_RELATION)
 	{
 		Assert(snapshot);

@@ -42,6 +42,16 @@
  *	  outlive their command: exported ones, and whatever the function of a
  *	  Function Call message does.
  *
+ *	  A row that has been moved since the snapshot was taken is followed to its new
+ *	  place by a query that locks rows, and by WHERE CURRENT OF of a cursor.  The
+ *	  snapshot sees nothing there, but what is there may be needed.  "follows" says
+ *	  that the transaction has run such a query, or has had a portal that is not the
+ *	  client's unnamed one.
+ *
+ * Both
+ *	  How many queries are open, cursors included: a scan of theirs may have read where
+ *	  in an index it goes on.  While none is, and the session is idle, nothing has.
+ *
  *	  A function in C, or of an operator class, may be noticed only by the
  *	  snapshot that it uses, in ExecutorStart or UndoHoldCheckSnapshot.  Then
  *	  all is taken back, too, and every snapshot of the transaction that is newer
@@ -67,6 +77,7 @@
 #include "utils/syscache.h"
 
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+static ExecutorEnd_hook_type prev_ExecutorEnd_hook = NULL;
 static object_access_hook_type prev_object_access_hook = NULL;
 
 /* what this process has published of a transaction's snapshot, if published */
@@ -86,6 +97,9 @@ static TransactionId final_passed;	/* what had been given out by then */
 
 /* how often UndoHoldSuspend has been called: nothing may be published then */
 static int	suspended = 0;
+
+/* queries that this process has started and not ended */
+static uint32 open_queries = 0;
 
 static UndoHolderSlot *
 my_slot(void)
@@ -316,10 +330,20 @@ said_to_take_none(void)
 }
 
 /*
+ * May the query, or another that names its cursor, go on to where a row was moved?
+ */
+static bool
+may_follow(const QueryDesc *queryDesc)
+{
+	return ActivePortal == NULL || ActivePortal->name[0] != '\0' ||
+		queryDesc->plannedstmt->rowMarks != NIL;
+}
+
+/*
  * A query is about to be started with this snapshot.
  */
 static void
-note_snapshot(Snapshot snapshot)
+note_snapshot(Snapshot snapshot, bool follows)
 {
 	UndoHolderSlot *slot;
 
@@ -328,6 +352,8 @@ note_snapshot(Snapshot snapshot)
 		return;
 	if (noted)
 	{
+		if (follows)
+			pg_atomic_write_u32(&my_slot()->follows, 1);
 		if (!TransactionIdPrecedes(noted_xmax, snapshot->xmax))
 			return;
 		if (said_to_take_none())
@@ -353,6 +379,7 @@ note_snapshot(Snapshot snapshot)
 	noted_xmax = snapshot->xmax;
 	pg_atomic_write_u32(&slot->newest_xmax, noted_xmax);
 	pg_atomic_write_u32(&slot->closed, 0);
+	pg_atomic_write_u32(&slot->follows, follows);
 	slot->status = MyBEEntry;
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->lxid, ProcLxid(MyProc));
@@ -432,20 +459,45 @@ UndoHoldNoteExport(void)
 		take_back();
 }
 
+/*
+ * How many queries are open.  Those that an error in a subtransaction has ended are
+ * counted on, up to the end of the transaction.
+ */
+static void
+count_queries(uint32 n)
+{
+	open_queries = n;
+	if (undo_holders != NULL && MyProc != NULL &&
+		MyProc - ProcGlobal->allProcs < MaxBackends)
+		pg_atomic_write_u32(&my_slot()->open_queries, n);
+}
+
 static void
 note_query(QueryDesc *queryDesc, int eflags)
 {
+	count_queries(open_queries + 1);
 	if (InplaceInstalledHere())
 	{
 		if (IsolationUsesXactSnapshot())
 			note_other_snapshot(queryDesc->snapshot);
 		else
-			note_snapshot(queryDesc->snapshot);
+			note_snapshot(queryDesc->snapshot, may_follow(queryDesc));
 	}
 	if (prev_ExecutorStart_hook)
 		prev_ExecutorStart_hook(queryDesc, eflags);
 	else
 		standard_ExecutorStart(queryDesc, eflags);
+}
+
+static void
+note_end_of_query(QueryDesc *queryDesc)
+{
+	if (prev_ExecutorEnd_hook)
+		prev_ExecutorEnd_hook(queryDesc);
+	else
+		standard_ExecutorEnd(queryDesc);
+	if (open_queries > 0)
+		count_queries(open_queries - 1);
 }
 
 /*
@@ -506,6 +558,47 @@ UndoHoldCheckSnapshot(Snapshot snapshot)
 	}
 }
 
+/*
+ * We are about to look for rows with a snapshot.  One that needed a row may find
+ * nothing any more where it was (row/between.c), so what may have been dropped is
+ * asked now.  While we have an xid and are running nobody relies on what we have
+ * published; so foreign key checks, which have other snapshots, leave it as it is.
+ */
+void
+UndoHoldCheckScan(Snapshot snapshot)
+{
+	if (likely(!published_before && !noted && !taken_back))
+		return;
+	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
+		!TransactionIdIsNormal(snapshot->xmax) ||
+		TransactionIdIsValid(MyProc->xid))
+		return;
+	UndoHoldCheckSnapshot(snapshot);
+}
+
+/*
+ * The same where a scan's snapshot is not known yet, but taken to be the active one.
+ * The planner's scans of the ends of an index come here with the snapshot of the
+ * planning, which ends before its query's is noted.  While we have not said that we
+ * take none, new ones are nothing to wonder at.
+ */
+void
+UndoHoldCheckActive(void)
+{
+	if (ActiveSnapshotSet() && (!noted || said_to_take_none()))
+		UndoHoldCheckScan(GetActiveSnapshot());
+}
+
+/*
+ * Can something have been dropped that the transaction's snapshot does not see, but
+ * that a row which it does see leads to?
+ */
+bool
+UndoHoldMayLackMoved(void)
+{
+	return published_before && TransactionIdIsValid(get_passed());
+}
+
 static void
 hold_xact_callback(XactEvent event, void *arg)
 {
@@ -523,6 +616,8 @@ hold_xact_callback(XactEvent event, void *arg)
 				pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
 			noted = taken_back = published_before = publish_no_more = false;
 			slot_lxid = InvalidLocalTransactionId;
+			if (open_queries > 0)
+				count_queries(0);
 			UndoSeenEndTransaction();
 			break;
 		default:
@@ -539,6 +634,8 @@ UndoHoldInit(void)
 	RegisterXactCallback(hold_xact_callback, NULL);
 	prev_ExecutorStart_hook = ExecutorStart_hook;
 	ExecutorStart_hook = note_query;
+	prev_ExecutorEnd_hook = ExecutorEnd_hook;
+	ExecutorEnd_hook = note_end_of_query;
 	prev_object_access_hook = object_access_hook;
 	object_access_hook = note_function_call;
 }

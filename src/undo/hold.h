@@ -20,5 +20,8 @@ extern bool UndoHoldBeforeUtility(Node *stmt);
 extern void UndoHoldSuspend(void);
 extern void UndoHoldResume(void);
 extern void UndoHoldCheckSnapshot(Snapshot snapshot);
+extern void UndoHoldCheckScan(Snapshot snapshot);
+extern void UndoHoldCheckActive(void);
+extern bool UndoHoldMayLackMoved(void);
 
 #endif							/* INPLACE_HOLD_H */

@@ -65,11 +65,13 @@
 #include "inplace.h"
 
 #include "access/transam.h"
+#include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "undo/holders.h"
 #include "undo/seen.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 bool		inplace_squeeze_undo = true;
@@ -81,6 +83,18 @@ static bool saw_held = false;
 
 /* a READ COMMITTED transaction's snapshot that is younger is not worth it */
 #define HELD_MIN_AGE	1000
+
+/*
+ * UndoHoldersLately reads again after so many xids if that may help, or anyway.  While
+ * it does not help the first doubles, up to a limit.
+ */
+#define LATELY_MIN_AGE	32
+#define LATELY_MAX_WAIT	1024
+#define LATELY_MAX_AGE	1000000
+
+/* how often, and after how long each time, UndoHoldersDrain looks again */
+#define DRAIN_TRIES		400
+#define DRAIN_USEC		500
 
 Size
 UndoHoldersShmemSize(void)
@@ -109,7 +123,9 @@ UndoHoldersShmemInit(void)
 		pg_atomic_init_u32(&slot->lxid, InvalidLocalTransactionId);
 		pg_atomic_init_u32(&slot->newest_xmax, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->closed, 0);
+		pg_atomic_init_u32(&slot->follows, 0);
 		pg_atomic_init_u32(&slot->passed, InvalidTransactionId);
+		pg_atomic_init_u32(&slot->open_queries, 0);
 		slot->status = NULL;
 		pg_atomic_init_u64(&slot->ended, 0);
 		slot->ended_pid = 0;
@@ -169,6 +185,7 @@ read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,
 	held->xmin = xmin;
 	held->xmax = pg_atomic_read_u32(&slot->newest_xmax);
 	held->serializable = false;
+	held->follows = pg_atomic_read_u32(&slot->follows) != 0;
 	return true;
 }
 
@@ -183,12 +200,15 @@ read_slot(PGPROC *proc, int n, TransactionId xmin, bool young,
 	bool		has_xid = TransactionIdIsValid(proc->xid);
 
 	*idle = false;
+	held->slot = n;
+	held->lxid = ProcLxid(proc);
 	held->xmin = pg_atomic_read_u32(&slot->xmin);
 	pg_read_barrier();
 	if (TransactionIdIsValid(held->xmin))
 	{
 		held->xmax = pg_atomic_read_u32(&slot->xmax);
 		held->serializable = pg_atomic_read_u32(&slot->serializable) != 0;
+		held->follows = false;
 		*idle = !young && is_idle(slot->status);
 		return *idle || !has_xid;
 	}
@@ -281,6 +301,91 @@ UndoHoldersRead(UndoBounds *b)
 	UndoSeenReadSlots(&reads.others, slot_before);
 	UndoSeenReadSlots(&reads.others, slot_after);
 	UndoSeenReadEnd(&reads.others, &b->others_see);
+}
+
+/*
+ * Bounds with which all snapshots but held ones see xid, or NULL if there are no
+ * such bounds, or no held snapshots.  They are read again only when some xids have
+ * been used since, as that takes ProcArrayLock exclusively, and what was read once
+ * stays true.
+ */
+const UndoBounds *
+UndoHoldersLately(TransactionId xid)
+{
+	static UndoBounds *lately = NULL;
+	static TransactionId read_at;
+	static uint32 wait = LATELY_MIN_AGE;
+	TransactionId next;
+
+	if (!UndoHoldersAny())
+		return NULL;
+	if (lately == NULL)
+	{
+		lately = MemoryContextAlloc(TopMemoryContext, sizeof(UndoBounds));
+		lately->nheld = 0;
+		lately->all_see = InvalidTransactionId;
+	}
+	next = ReadNextTransactionId();
+	if (!TransactionIdIsValid(lately->all_see) ||
+		(uint32) (next - read_at) > LATELY_MAX_AGE ||
+		((uint32) (next - read_at) >= wait && !UndoOthersSee(lately, xid)))
+	{
+		/* others can tell later by what we have seen now */
+		if (TransactionIdIsValid(MyProc->xid))
+			UndoSeenNote();
+		UndoHoldersRead(lately);
+		read_at = next;
+		wait = lately->nheld > 0 && UndoOthersSee(lately, xid) ?
+			LATELY_MIN_AGE : Min(2 * wait, LATELY_MAX_WAIT);
+	}
+	if (lately->nheld == 0 || !UndoOthersSee(lately, xid))
+		return NULL;
+	return lately;
+}
+
+/*
+ * Has the session of a held snapshot been without a query since?
+ */
+static bool
+is_drained(const UndoHeldSnapshot *held)
+{
+	UndoHolderSlot *slot = &undo_holders->slots[held->slot].slot;
+
+	if (*(volatile LocalTransactionId *) &ProcLxid(&ProcGlobal->allProcs[held->slot]) != held->lxid)
+		return true;
+	if (!is_idle(slot->status))
+		return false;
+	pg_read_barrier();
+	return pg_atomic_read_u32(&slot->open_queries) == 0;
+}
+
+/*
+ * Wait for a moment until the session of each held snapshot has been seen waiting for
+ * its client; false if one is not.  Then each query of theirs that was in progress when
+ * we were called has ended, and so have its scans.  One that was a cursor's was there
+ * when the session was found to be idle, and is not when its queries are counted.
+ */
+bool
+UndoHoldersDrain(const UndoBounds *bounds)
+{
+	bool		drained[UNDO_MAX_HOLDERS] = {0};
+
+	pg_memory_barrier();
+	for (int tries = 0; tries < DRAIN_TRIES; tries++)
+	{
+		bool		all = true;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < bounds->nheld; i++)
+		{
+			drained[i] = drained[i] || is_drained(&bounds->held[i]);
+			all = all && drained[i];
+		}
+		if (all)
+			return true;
+		pg_usleep(DRAIN_USEC);
+	}
+	return false;
 }
 
 /*

@@ -24,6 +24,9 @@ typedef struct UndoHeldSnapshot
 	TransactionId xmin;			/* sees what has committed before */
 	TransactionId xmax;			/* sees nothing from here on */
 	bool		serializable;	/* has to be found to conflict with writers */
+	bool		follows;		/* may come to places where a row was moved since */
+	int			slot;			/* whose it is */
+	LocalTransactionId lxid;
 } UndoHeldSnapshot;
 
 /*
@@ -54,9 +57,11 @@ typedef struct UndoHolderSlot
 	pg_atomic_uint32 lxid;		/* which transaction, or invalid */
 	pg_atomic_uint32 newest_xmax;	/* none has a newer xmax */
 	pg_atomic_uint32 closed;	/* no new one while this is set */
+	pg_atomic_uint32 follows;	/* cursors, row locks: see hold.c */
 	pg_atomic_uint32 passed;	/* newest all_see given out that relies on
 								 * this slot; written with ProcArrayLock
 								 * exclusive */
+	pg_atomic_uint32 open_queries;	/* started and not ended, or more */
 
 	/* of either */
 	volatile PgBackendStatus *status;
@@ -92,6 +97,16 @@ extern void UndoHoldersShmemInit(void);
 /* called before versions are dropped or extents given back */
 extern bool UndoHoldersAny(void);
 extern void UndoHoldersRead(UndoBounds *bounds);
+extern const UndoBounds *UndoHoldersLately(TransactionId xid);
+extern bool UndoHoldersDrain(const UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);
+
+/* do all snapshots but held ones see the transaction? */
+static inline bool
+UndoOthersSee(const UndoBounds *bounds, TransactionId xid)
+{
+	return TransactionIdPrecedes(xid, bounds->all_see) ||
+		UndoSeenByAll(&bounds->others_see, xid);
+}
 
 #endif							/* INPLACE_HOLDERS_H */

@@ -12,7 +12,8 @@
  *	  1. The exclusive lock is enough: readers copy rows out under the share
  *		 lock.  The lock is held from the first look at a row to the change.
  *	  2. A row is dead if its deleter is committed and gone from every
- *		 snapshot, or if its insert was aborted.  Its TOAST values need no
+ *		 snapshot, or if no snapshot sees it although an older one is held
+ *		 (row/between.c), or if its insert was aborted.  Its TOAST values need no
  *		 work: the deleter deleted them, or their insert was aborted too.
  *	  3. Reserved space is given back only when t_xid has committed.  Before,
  *		 the rollback has to find room.
@@ -29,6 +30,7 @@
 #include "page/page.h"
 #include "page/protect.h"
 #include "page/tuple.h"
+#include "row/between.h"
 #include "row/restore.h"
 #include "row/visibility.h"
 #include "vacuum/prune.h"
@@ -49,6 +51,8 @@ typedef struct PruneState
 	int			ngone;			/* rows among the first two */
 	TransactionId horizon;		/* newest deleter of a removed row */
 	TransactionId prune_xid;	/* oldest xid that may make more prunable */
+	const UndoBounds *bounds;	/* or NULL */
+	TransactionId waits_for;	/* oldest deleter that all_see has not passed */
 	OffsetNumber dead[InplaceMaxTuplesPerPage];
 	OffsetNumber unused[InplaceMaxTuplesPerPage];
 	OffsetNumber trim[2 * InplaceMaxTuplesPerPage];
@@ -60,6 +64,26 @@ note_prunable(PruneState *ps, TransactionId xid)
 	if (!TransactionIdIsValid(ps->prune_xid) ||
 		TransactionIdPrecedes(xid, ps->prune_xid))
 		ps->prune_xid = xid;
+}
+
+/*
+ * A deleted row that stays, unless it lies between two snapshots.
+ */
+static bool
+recently_dead_is_gone(Relation rel, Buffer buffer, OffsetNumber off,
+					  InplaceTupleHeader tup, PruneState *ps)
+{
+	if (ps->bounds != NULL)
+	{
+		if (inplace_row_between(rel, BufferGetBlockNumber(buffer), off, tup, ps->bounds))
+			return true;
+		if (!UndoOthersSee(ps->bounds, tup->t_xid) &&
+			(!TransactionIdIsValid(ps->waits_for) ||
+			 TransactionIdPrecedes(tup->t_xid, ps->waits_for)))
+			ps->waits_for = tup->t_xid;
+	}
+	note_prunable(ps, tup->t_xid);
+	return false;
 }
 
 static inline void
@@ -114,12 +138,10 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 	switch (state)
 	{
 		case ROW_RECENTLY_DEAD:
-			if (!TransactionIdIsValid(oldest_xmin) ||
-				!TransactionIdPrecedes(tup->t_xid, oldest_xmin))
-			{
-				note_prunable(ps, tup->t_xid);
+			if ((!TransactionIdIsValid(oldest_xmin) ||
+				 !TransactionIdPrecedes(tup->t_xid, oldest_xmin)) &&
+				!recently_dead_is_gone(rel, buffer, off, tup, ps))
 				break;
-			}
 			/* FALLTHROUGH */
 		case ROW_DEAD:
 			note_gone(ps, off, no_index);
@@ -159,8 +181,8 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 
 void
 inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
-				   TransactionId oldest_xmin, bool no_index,
-				   OffsetNumber off_to_keep, PruneResult *res)
+				   TransactionId oldest_xmin, const UndoBounds *bounds,
+				   bool no_index, OffsetNumber off_to_keep, PruneResult *res)
 {
 	Page		page = RowPage(rel, buffer);
 	PageHeader	phdr = (PageHeader) page;
@@ -171,10 +193,13 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 	ps.ndead = ps.nunused = ps.ntrim = ps.ngone = 0;
 	ps.horizon = InvalidTransactionId;
 	ps.prune_xid = InvalidTransactionId;
+	ps.bounds = bounds;
+	ps.waits_for = InvalidTransactionId;
 
 	res->ndead = res->nunused = 0;
 	res->modified = false;
 	res->wants_undo = false;
+	res->waits_for = InvalidTransactionId;
 
 	if (unlikely(maxoff > InplaceMaxTuplesPerPage))
 		inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
@@ -205,6 +230,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 
 		prune_row(rel, buffer, off, vistest, oldest_xmin, no_index, &ps, res);
 	}
+	res->waits_for = ps.waits_for;
 
 	change = (ps.ndead + ps.nunused + ps.ntrim > 0);
 	if (!change)
@@ -250,11 +276,55 @@ int
 inplace_page_prune(Relation rel, Buffer buffer, GlobalVisState *vistest,
 				   OffsetNumber off_to_keep)
 {
+	PageHeader	phdr = (PageHeader) BufferGetPage(buffer);
 	PruneResult res;
 
-	inplace_prune_page(rel, buffer, vistest, InvalidTransactionId, false,
+	inplace_prune_page(rel, buffer, vistest, InvalidTransactionId,
+					   inplace_between_bounds(rel, phdr->pd_prune_xid), false,
 					   off_to_keep, &res);
 	return res.ndead;
+}
+
+/*
+ * What the last look at a page has left for the sake of held snapshots.  Nothing
+ * more is to be had there while it has not changed, unless all_see has passed
+ * waits_for.
+ */
+#define LOOKS_KEPT	64
+
+typedef struct PruneLook
+{
+	RelFileNumber relnumber;
+	BlockNumber block;
+	XLogRecPtr	lsn;
+	TransactionId waits_for;
+} PruneLook;
+
+static PruneLook looks[LOOKS_KEPT];
+
+static bool
+looked_in_vain(Relation rel, Buffer buffer, const UndoBounds *bounds)
+{
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	const PruneLook *look = &looks[block % LOOKS_KEPT];
+
+	return look->block == block && RelationNeedsWAL(rel) &&
+		look->relnumber == LocatorRel(RelLocator(rel)) &&
+		look->lsn == BufferGetLSNAtomic(buffer) &&
+		!(TransactionIdIsValid(look->waits_for) &&
+		  UndoOthersSee(bounds, look->waits_for));
+}
+
+static void
+note_look(Relation rel, Buffer buffer, TransactionId waits_for)
+{
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	PruneLook  *look = &looks[block % LOOKS_KEPT];
+
+	look->relnumber = LocatorRel(RelLocator(rel));
+	look->block = block;
+	look->lsn = PageGetLSN(BufferGetPage(buffer));
+	look->waits_for = waits_for;
 }
 
 /*
@@ -268,6 +338,7 @@ inplace_page_prune_opt(Relation rel, Buffer buffer)
 	Page		page = BufferGetPage(buffer);
 	TransactionId prune_xid = ((PageHeader) page)->pd_prune_xid;
 	GlobalVisState *vistest;
+	const UndoBounds *bounds = NULL;
 	Size		minfree;
 
 	if (!TransactionIdIsValid(prune_xid) || RecoveryInProgress())
@@ -280,7 +351,11 @@ inplace_page_prune_opt(Relation rel, Buffer buffer)
 
 	vistest = GlobalVisTestFor(rel);
 	if (!GlobalVisTestIsRemovableXid(vistest, prune_xid))
-		return;
+	{
+		bounds = inplace_between_bounds(rel, prune_xid);
+		if (bounds == NULL || looked_in_vain(rel, buffer, bounds))
+			return;
+	}
 
 	if (!ConditionalLockBuffer(buffer))
 		return;
@@ -288,7 +363,14 @@ inplace_page_prune_opt(Relation rel, Buffer buffer)
 	/* somebody may have pruned it in between */
 	if (TransactionIdIsValid(((PageHeader) page)->pd_prune_xid) &&
 		(PageIsFull(page) || PageGetHeapFreeSpace(page) < minfree))
-		(void) inplace_page_prune(rel, buffer, vistest, InvalidOffsetNumber);
+	{
+		PruneResult res;
+
+		inplace_prune_page(rel, buffer, vistest, InvalidTransactionId, bounds, false,
+						   InvalidOffsetNumber, &res);
+		if (bounds != NULL)
+			note_look(rel, buffer, res.waits_for);
+	}
 
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 }

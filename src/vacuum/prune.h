@@ -10,6 +10,8 @@
 
 #include "inplace.h"
 
+#include "undo/holders.h"
+
 /*
  * Opportunistic: called by readers with the page pinned but not locked, as
  * heap_page_prune_opt is.
@@ -34,16 +36,20 @@ typedef struct PruneResult
 	int			nunused;		/* line pointers made LP_UNUSED */
 	bool		modified;		/* the page was changed, with WAL if need be */
 	bool		wants_undo;		/* a row was not restored for want of undo */
+	TransactionId waits_for;	/* oldest deleter of a row left that all_see of
+								 * the bounds has not passed */
 } PruneResult;
 
 /*
  * inplace_page_prune with more choice: rows deleted before oldest_xmin are
  * dead even if vistest does not know yet (InvalidTransactionId: ask vistest
- * alone); with no_index, dead rows and LP_DEAD stubs become LP_UNUSED at once.
+ * alone); with bounds, so are those between two snapshots; with no_index, dead rows
+ * and LP_DEAD stubs become LP_UNUSED at once.
  */
 extern void inplace_prune_page(Relation rel, Buffer buffer,
 							   GlobalVisState *vistest,
-							   TransactionId oldest_xmin, bool no_index,
+							   TransactionId oldest_xmin,
+							   const UndoBounds *bounds, bool no_index,
 							   OffsetNumber off_to_keep, PruneResult *res);
 
 #endif							/* INPLACE_PRUNE_H */

@@ -40,6 +40,7 @@
 #include "freeze/freeze_stats.h"
 #include "index/index_delete.h"
 #include "page/page.h"
+#include "row/between.h"
 #include "row/restore.h"
 #include "storage/freespace.h"
 #include "undo/append.h"
@@ -260,8 +261,8 @@ prune_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer, Buffer vmbuffer,
 			return false;
 		inplace_check_items(vac->rel, page, blk);
 		inplace_prune_page(vac->rel, buffer, vac->vistest,
-						   vac->cutoffs.OldestXmin, vac->nindexes == 0,
-						   InvalidOffsetNumber, pruned);
+						   vac->cutoffs.OldestXmin, vac->bounds,
+						   vac->nindexes == 0, InvalidOffsetNumber, pruned);
 		pruned->ndead += before.ndead;
 		pruned->nunused += before.nunused;
 		pruned->modified |= before.modified;
@@ -489,6 +490,12 @@ set_cutoffs(InplaceVacuum *vac, VacuumParams *params)
 	/* after OldestXmin, see the invariants */
 	vac->rel_pages = RelationGetNumberOfBlocks(rel);
 	vac->vistest = GlobalVisTestFor(rel);
+	/* (whether any are held may not be known yet where there is no undo) */
+	if (inplace_squeeze_undo && inplace_may_be_between(rel))
+	{
+		vac->bounds = palloc(sizeof(UndoBounds));
+		UndoHoldersRead(vac->bounds);
+	}
 	vac->new_relfrozenxid = vac->cutoffs.OldestXmin;
 	vac->new_relminmxid = vac->cutoffs.OldestMxact;
 	vac->old_live_tuples = rel->rd_rel->reltuples;
@@ -588,6 +595,8 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	scan_table(vac);
 
 	dead_items_free(vac);
+	if (vac->nindexes > 0 && vac->do_index_cleanup)
+		inplace_vacuum_recycle_pages(vac);
 	stale_finish(vac);
 	vac->phase = VACUUM_PHASE_UNKNOWN;
 

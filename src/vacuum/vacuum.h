@@ -25,6 +25,7 @@
 #include "commands/vacuum.h"
 #include "freeze/freeze_model.h"
 #include "index/stale_rows.h"
+#include "undo/holders.h"
 #include "vacuum/compat_vacuum.h"
 
 /* filled into the routine by handler.c */
@@ -59,6 +60,7 @@ typedef struct InplaceVacuum
 
 	struct VacuumCutoffs cutoffs;
 	GlobalVisState *vistest;
+	UndoBounds *bounds;			/* if snapshots are held */
 	double		old_live_tuples;
 	bool		adaptive;		/* freeze by freeze_stats */
 	double		revisit_failure_rate;

@@ -19,6 +19,8 @@
 
 #include "access/transam.h"
 #include "access/visibilitymap.h"
+#include "catalog/pg_am.h"
+#include "btree/recycle.h"
 #include "btree/shorten.h"
 #include "index/btree_handler.h"
 #include "index/merge_leaves.h"
@@ -316,6 +318,34 @@ vacuum_merge_index_pages(InplaceVacuum *vac)
 			give_back_pages_of(vac, i);
 	}
 	pfree(give_back);
+}
+
+/*
+ * Pages of the indexes that were deleted since a snapshot is held.  Parallel workers have
+ * ended.
+ */
+void
+inplace_vacuum_recycle_pages(InplaceVacuum *vac)
+{
+	if (vac->bounds == NULL)
+		return;
+	UndoHoldersRead(vac->bounds);
+	if (vac->bounds->nheld == 0)
+		return;
+	for (int i = 0; i < vac->nindexes; i++)
+	{
+		Relation	index = vac->indrels[i];
+		bool		inplace_btree = inplace_index_is_btree(index);
+		IndexVacuumInfo info;
+
+		if (inplace_vacuum_failsafe(vac))
+			return;
+		if (!inplace_btree && index->rd_rel->relam != BTREE_AM_OID)
+			continue;
+		init_index_info(vac, index, vac->new_rel_tuples, true, &info);
+		(void) inplace_recycle_deleted(&info, vac->rel, vac->bounds, inplace_btree,
+									   vac->indstats[i]);
+	}
 }
 
 void

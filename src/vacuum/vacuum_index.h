@@ -15,6 +15,7 @@
 extern void inplace_vacuum_round(InplaceVacuum *vac);
 extern void vacuum_merge_index_pages(InplaceVacuum *vac);
 extern void inplace_vacuum_cleanup_indexes(InplaceVacuum *vac);
+extern void inplace_vacuum_recycle_pages(InplaceVacuum *vac);
 extern void inplace_vacuum_update_index_stats(InplaceVacuum *vac);
 
 extern bool worth_scanning_indexes(InplaceVacuum *vac, BlockNumber pages,

@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * between.h
+ *	  Deleted rows that lie between two snapshots; see between.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_BETWEEN_H
+#define INPLACE_BETWEEN_H
+
+#include "inplace.h"
+
+#include "page/tuple.h"
+#include "undo/holders.h"
+
+extern bool inplace_may_be_between(Relation rel);
+
+/* bounds for a deleter of a row of rel, or NULL */
+extern const UndoBounds *inplace_between_bounds(Relation rel,
+												TransactionId xid);
+
+extern bool inplace_row_between(Relation rel, BlockNumber block,
+								OffsetNumber off,
+								const InplaceTupleHeaderData *tup,
+								const UndoBounds *bounds);
+
+#endif							/* INPLACE_BETWEEN_H */

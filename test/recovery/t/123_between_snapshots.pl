@@ -1,0 +1,265 @@
+# Rows that came after a held snapshot and have gone before any other was taken: pruning,
+# VACUUM and index deletion take them away while it is held.  It sees what it saw, by
+# whatever scan; and what it, or another one, may need stays.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/..";
+use InplaceTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('primary', allows_streaming => 1, conf => q{
+autovacuum = off
+inplace.undo_worker_delay = 50
+hot_standby_feedback = off
+max_standby_streaming_delay = 0
+});
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION inplace');
+
+# "rounds" times all rows of the queue are taken out, and as many put in
+sub turn_over
+{
+	my ($rounds, $vacuum, $change) = @_;
+	# (some xids more, so that bounds are read again)
+	$node->safe_psql('postgres', join(";\n", (
+		q{INSERT INTO q (k, pad) SELECT random() * 1e6, repeat('x', 100) FROM generate_series(1, 2000)},
+		$change // 'SELECT',
+		'DELETE FROM q WHERE id > 2000',
+		'DO $$ BEGIN FOR i IN 1 .. 40 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$',
+		$vacuum ? 'VACUUM q' : 'SET enable_seqscan = off; SELECT count(id) FROM q WHERE id > 0') x $rounds));
+}
+
+sub fill
+{
+	$node->safe_psql('postgres', join(";\n",
+		'DROP TABLE IF EXISTS q',
+		'CREATE TABLE q (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, k int, pad text) USING inplace',
+		'CREATE INDEX q_k ON q USING inplace_btree (k)',
+		q{INSERT INTO q (k, pad) SELECT i, repeat('x', 100) FROM generate_series(1, 2000) i},
+		'VACUUM ANALYZE q'));
+}
+
+sub rows { return one($node, q{SELECT count(*) FROM generate_series(0, pg_relation_size('q') / 8192 - 1) b,
+	LATERAL inplace.page_items('q', b) WHERE xid IS NOT NULL}) }
+sub sizes { return split /\|/, one($node, q{SELECT pg_relation_size('q'), pg_relation_size('q_pkey'), pg_relation_size('q_k')}) }
+
+my %scans = (
+	sequential => 'enable_indexscan = off; SET enable_bitmapscan = off; SET enable_seqscan = on',
+	index => 'enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexscan = on',
+	bitmap => 'enable_seqscan = off; SET enable_indexscan = off; SET enable_bitmapscan = on');
+sub sees
+{
+	my ($session, $what) = @_;
+	foreach my $scan (sort keys %scans)
+	{
+		$session->query_safe("SET $scans{$scan}");
+		is($session->query_safe(q{SELECT count(*), sum(k), sum(length(pad)) FROM q WHERE k BETWEEN -10 AND 2000000}) =~ s/\s+$//r,
+			'2000|2001000|200000', "$what: $scan scan");
+	}
+}
+
+# ---- with and without VACUUM
+
+foreach my $change (undef, 'UPDATE q SET k = k + 1, pad = md5(pad) WHERE id > 2000',
+	'UPDATE q SET id = DEFAULT WHERE id > 2000')
+{
+	my $what = $change // 'no change';
+	fill();
+	my $old = psql_session($node);
+	$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+	turn_over(1, 1, $change);
+	is(rows(), 2000, "$what: rows that nobody sees are gone");
+	# pages of an index that one VACUUM has deleted are made free by the next
+	turn_over(2, 1, $change);
+	my @before = sizes();
+	turn_over(4, 1, $change);
+	my @after = sizes();
+	# (of a btree, which a primary key is, deleted pages are not used again)
+	cmp_ok($after[$_], '<=', $before[$_] * 1.3, "$what: " . ('table', 'primary key', 'index')[$_] . ' grows no more') foreach (0, 2);
+	sees($old, $what);
+
+	# pages are full, so that readers prune them
+	turn_over(3, 0, $change);
+	cmp_ok(rows(), '<', 4000, "$what: readers prune");
+	sees($old, $what);
+	$old->query_safe('COMMIT');
+	check_clean($node, $what);
+	$old->quit;
+}
+
+# ---- what may be needed stays
+
+sub kept
+{
+	my ($what, $expected, $begin, $before_delete) = @_;
+	fill();
+	my $old = psql_session($node);
+	$old->query_safe($_) foreach @$begin;
+	$node->safe_psql('postgres', q{INSERT INTO q (k, pad) SELECT i, 'x' FROM generate_series(2001, 3000) i});
+	my $between = $before_delete->() if defined $before_delete;
+	$node->safe_psql('postgres', $_) foreach ('DELETE FROM q WHERE k > 2000',
+		'DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$', 'VACUUM q');
+	is(rows(), $expected, $what);
+	return ($old, $between);
+}
+
+my ($old) = kept('a SERIALIZABLE transaction is to be in conflict with who made the rows', 3000,
+	[ 'BEGIN ISOLATION LEVEL SERIALIZABLE', 'SELECT count(*) FROM q WHERE k > 2000' ]);
+$old->query_safe('COMMIT');
+$old->quit;
+foreach my $level ('REPEATABLE READ', 'READ COMMITTED')
+{
+	# a cursor of READ COMMITTED has its snapshot, of an idle session
+	my @begin = ("BEGIN ISOLATION LEVEL $level", 'DECLARE c CURSOR FOR SELECT k FROM q ORDER BY id', 'FETCH 1 FROM c');
+	my ($first, $second) = kept("$level: another snapshot saw the rows", 3000, \@begin, sub {
+		my $s = psql_session($node);
+		$s->query_safe($_) foreach @begin;
+		return $s;
+	});
+	is(scalar(split /\n/, $second->query_safe('FETCH ALL FROM c')), 2999, '... and sees them');
+	$second->query_safe('COMMIT');
+	$node->safe_psql('postgres', 'VACUUM q');
+	# (a cursor of READ COMMITTED may be asked for where a row was moved: nothing goes)
+	is(rows(), $level eq 'READ COMMITTED' ? 3000 : 2000, '... until it has gone');
+	is(scalar(split /\n/, $first->query_safe('FETCH ALL FROM c')), 1999, 'the first saw none of them');
+	$first->query_safe('COMMIT');
+	$_->quit foreach ($first, $second);
+}
+
+# Rows made by a transaction that was running when the snapshot was taken.
+fill();
+my $maker = psql_session($node);
+$maker->query_safe($_) foreach ('BEGIN', q{INSERT INTO q (k, pad) SELECT i, 'x' FROM generate_series(2001, 3000) i});
+$old = psql_session($node);
+$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+$maker->query_safe('COMMIT');
+$node->safe_psql('postgres', $_) foreach ('DELETE FROM q WHERE k > 2000', 'SELECT pg_current_xact_id()', 'VACUUM q');
+sees($old, 'a transaction in progress');
+$old->query_safe('COMMIT');
+$_->quit foreach ($old, $maker);
+
+# A row that the snapshot sees, changed since and deleted; one it does not see, whose
+# delete was rolled back; one deleted under a savepoint.
+fill();
+$old = psql_session($node);
+$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+$node->safe_psql('postgres', $_) foreach (
+	'UPDATE q SET pad = upper(pad) WHERE id <= 500',
+	'UPDATE q SET k = -k WHERE id <= 250',
+	'DELETE FROM q WHERE id <= 500',
+	q{INSERT INTO q (k, pad) SELECT i, 'y' FROM generate_series(3001, 3100) i},
+	'BEGIN; DELETE FROM q WHERE k > 3000; ROLLBACK',
+	'BEGIN; SAVEPOINT s; DELETE FROM q WHERE k > 3000; ROLLBACK TO s; DELETE FROM q WHERE k > 3050; COMMIT',
+	'SELECT pg_current_xact_id()', 'VACUUM q');
+sees($old, 'seen rows');
+is(one($node, 'SELECT count(*) FROM q WHERE k > 3000'), 50, 'rows whose delete was rolled back');
+is(rows(), 2050, 'what is left on pages');
+$old->query_safe('COMMIT');
+$old->quit;
+check_clean($node, 'at the end');
+
+# ---- a long query of READ COMMITTED, for whose plan the end of an index was looked at
+
+fill();
+$old = psql_session($node);
+$old->query_safe($_) foreach ('BEGIN', 'SELECT 1');
+$node->safe_psql('postgres', 'SELECT pg_current_xact_id()');
+$old->query_until(qr/running/, "\\echo running\nSELECT count(*), pg_sleep(60) FROM q WHERE id > 1990;\n");
+poll_value($node, q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}, 60);
+$node->safe_psql('postgres', $_) foreach (q{INSERT INTO q (k, pad) SELECT i, 'x' FROM generate_series(2001, 3000) i},
+	'DELETE FROM q WHERE k > 2000',
+	'DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$', 'VACUUM q');
+is(rows(), 2000, 'rows after the snapshot of a long query of READ COMMITTED');
+$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
+eval { $old->quit };
+
+# ---- a row that the snapshot sees, and that has been moved twice since (hash indexes take
+# no updates in place): who sees the first place follows it to the last one
+
+foreach my $case (
+	[ 'row locks of a cursor', 'BEGIN', [ 'DECLARE c CURSOR FOR SELECT id, k FROM q WHERE id = 1 FOR UPDATE' ],
+		'FETCH ALL FROM c', qr/^1\|31$/m ],
+	[ 'WHERE CURRENT OF', 'BEGIN', [ 'DECLARE c CURSOR FOR SELECT id, k FROM q WHERE id = 1', 'FETCH 1 FROM c' ],
+		'UPDATE q SET k = -1 WHERE CURRENT OF c RETURNING id, k', qr/^1\|-1$/m ],
+	[ 'FOR KEY SHARE of a cursor', 'BEGIN', [ 'DECLARE c CURSOR FOR SELECT id FROM q WHERE id = 1 FOR KEY SHARE' ],
+		'FETCH ALL FROM c', qr/^1$/m ],
+	[ 'FOR KEY SHARE', 'BEGIN ISOLATION LEVEL REPEATABLE READ', [ 'SELECT count(*) FROM q' ],
+		'SELECT id FROM q WHERE id = 1 FOR KEY SHARE', undef ])
+{
+	my ($what, $begin, $before, $statement, $expected) = @$case;
+	foreach my $reused (0, 1)
+	{
+		fill();
+		$node->safe_psql('postgres', 'CREATE INDEX q_hash ON q USING hash (k)');
+		$old = psql_session($node);
+		$old->query_safe($_) foreach ($begin, @$before);
+		$node->safe_psql('postgres', $_) foreach (
+			(map { "UPDATE q SET k = ${_}1 WHERE id = 1" } 1 .. 3),
+			'DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$', 'VACUUM q');
+		$node->safe_psql('postgres', q{INSERT INTO q (k, pad) SELECT i, 'z' FROM generate_series(5001, 5300) i}) if $reused;
+		my $out = $old->query($statement);
+		if (defined $expected)
+		{
+			like($out, $expected, "$what finds the row, " . ($reused ? 'places used again' : 'places empty'));
+		}
+		else
+		{
+			# either it fails or the lock holds
+			my $rc = $node->psql('postgres', q{SET lock_timeout = '100ms'; DELETE FROM q WHERE id = 1});
+			my $ok = $old->query('SELECT 1');
+			ok($rc != 0 || $ok !~ /1/, "$what locks the row or fails, " . ($reused ? 'places used again' : 'places empty'));
+		}
+		if ($what =~ /KEY SHARE of a cursor/)
+		{
+			my $rc = $node->psql('postgres', q{SET lock_timeout = '100ms'; DELETE FROM q WHERE id = 1});
+			isnt($rc, 0, '... and locks it where it is');
+		}
+		$old->quit;
+	}
+}
+check_clean($node, 'moved rows');
+
+# ---- a standby whose query sees the rows is told; with feedback they stay
+
+$node->backup('b');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'b', has_streaming => 1);
+$standby->start;
+foreach my $feedback ('off', 'on')
+{
+	fill();
+	$node->wait_for_catchup($standby);
+	$standby->safe_psql('postgres', $_) foreach ("ALTER SYSTEM SET hot_standby_feedback = $feedback", 'SELECT pg_reload_conf()');
+	$old = psql_session($node);
+	$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+	$node->safe_psql('postgres', q{INSERT INTO q (k, pad) SELECT i, 'x' FROM generate_series(2001, 3000) i});
+	$node->wait_for_catchup($standby);
+	my $reader = psql_session($standby);
+	$reader->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+	if ($feedback eq 'on')
+	{
+		my $xmin = $reader->query_safe('SELECT pg_snapshot_xmin(pg_current_snapshot())') =~ s/\s+$//r;
+		ok(defined poll_value($node, "SELECT count(*) > 0 FROM pg_stat_replication WHERE backend_xmin::text::bigint <= $xmin", 60), 'feedback has come');
+	}
+	$node->safe_psql('postgres', $_) foreach ('DELETE FROM q WHERE k > 2000', 'SELECT pg_current_xact_id()', 'VACUUM q');
+	is(rows(), $feedback eq 'on' ? 3000 : 2000, "feedback $feedback: rows left");
+	$node->wait_for_catchup($standby);
+	if ($feedback eq 'on')
+	{
+		is($reader->query_safe('SELECT count(*) FROM q') =~ s/\s+$//r, 3000, 'the reader on the standby sees them');
+	}
+	else
+	{
+		ok(defined poll_value($standby, 'SELECT sum(confl_snapshot) > 0 FROM pg_stat_database_conflicts', 60),
+			'the reader on the standby is cancelled');
+	}
+	eval { $reader->quit };
+	$old->quit;
+}
+$standby->stop;
+check_log($node);
+$node->stop;
+done_testing();
