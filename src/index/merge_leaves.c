@@ -130,6 +130,16 @@ is_growing(const RemovedEntries *removed)
 }
 
 /*
+ * Do so many rows come in the place of those removed, as in a queue, that packed pages
+ * would be full before the next VACUUM?  They would split, and take more than before.
+ */
+static bool
+is_passed_through(const RemovedEntries *removed)
+{
+	return removed->share + removed->grown > 1 - PACKED_PERCENT / 100.0;
+}
+
+/*
  * Pages that fill up and split at random have as much room as those that packing is
  * for, but nobody takes anything away from them.
  */
@@ -140,6 +150,7 @@ may_pack(MergeState *ms, const Sample *sample, double pages_each,
 	double		entries = sample->needed * pages_each;
 
 	return (removed->xids_are_taken || removed->is_alone) && !is_growing(removed) &&
+		!is_passed_through(removed) &&
 		removed->bytes + removed->share * entries >= PACK_MIN_REMOVED * entries &&
 		sample->n > PACK_PAGES &&
 		sample->nitems >= PACK_MIN_ITEMS * sample->n &&

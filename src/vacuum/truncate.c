@@ -81,6 +81,29 @@ can_truncate(InplaceVacuum *vac)
 		 empty >= vac->rel_pages / TRUNCATE_MIN_FRACTION);
 }
 
+/*
+ * Has the transaction of a held snapshot the table locked?  Then it is not worth waiting
+ * for: what is free meanwhile is not known to others before VACUUM is done.
+ */
+static bool
+locked_for_long(InplaceVacuum *vac)
+{
+	LockRelId	id = vac->rel->rd_lockInfo.lockRelId;
+	LOCKTAG		tag;
+	VirtualTransactionId *others;
+	int			n;
+
+	if (vac->bounds == NULL || vac->bounds->nheld == 0)
+		return false;
+	SET_LOCKTAG_RELATION(tag, id.dbId, id.relId);
+	others = GetLockConflicts(&tag, AccessExclusiveLock, &n);
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < vac->bounds->nheld; j++)
+			if (others[i].localTransactionId == vac->bounds->held[j].lxid)
+				return true;
+	return false;
+}
+
 static bool
 try_lock(InplaceVacuum *vac)
 {
@@ -91,7 +114,7 @@ try_lock(InplaceVacuum *vac)
 		CHECK_FOR_INTERRUPTS();
 
 		waited += TRUNCATE_LOCK_INTERVAL;
-		if (waited > TRUNCATE_LOCK_TIMEOUT)
+		if (waited > TRUNCATE_LOCK_TIMEOUT || locked_for_long(vac))
 		{
 			ereport(vac->verbose ? INFO : DEBUG2,
 					(errmsg("\"%s\": stopping truncate due to conflicting lock request",
