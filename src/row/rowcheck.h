@@ -86,6 +86,7 @@ extern TransactionId inplace_replacer_of(Relation rel, InplaceTupleHeader hdr,
 /* who put the row there, as far as is known */
 extern bool inplace_put_by(Relation rel, InplaceTupleHeader tup,
 						   const ItemPointerData *tid, TransactionId mover);
+
 /*
  * Nobody can need a version older than the one with this header (which has
  * no lock bits), so that the way to it may be cut off: it is the first and its

@@ -100,6 +100,8 @@ static int	suspended = 0;
 
 /* queries that this process has started and not ended */
 static uint32 open_queries = 0;
+static bool uncounted = false;	/* and some from before the extension was
+								 * there? */
 
 static UndoHolderSlot *
 my_slot(void)
@@ -469,15 +471,17 @@ count_queries(uint32 n)
 	open_queries = n;
 	if (undo_holders != NULL && MyProc != NULL &&
 		MyProc - ProcGlobal->allProcs < MaxBackends)
-		pg_atomic_write_u32(&my_slot()->open_queries, n);
+		pg_atomic_write_u32(&my_slot()->open_queries, n + uncounted);
 }
 
 static void
 note_query(QueryDesc *queryDesc, int eflags)
 {
-	count_queries(open_queries + 1);
-	if (InplaceInstalledHere())
+	if (!InplaceInstalledHere())
+		uncounted = true;
+	else
 	{
+		count_queries(open_queries + 1);
 		if (IsolationUsesXactSnapshot())
 			note_other_snapshot(queryDesc->snapshot);
 		else
@@ -496,7 +500,7 @@ note_end_of_query(QueryDesc *queryDesc)
 		prev_ExecutorEnd_hook(queryDesc);
 	else
 		standard_ExecutorEnd(queryDesc);
-	if (open_queries > 0)
+	if (InplaceInstalledHere() && open_queries > 0)
 		count_queries(open_queries - 1);
 }
 
@@ -616,8 +620,11 @@ hold_xact_callback(XactEvent event, void *arg)
 				pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
 			noted = taken_back = published_before = publish_no_more = false;
 			slot_lxid = InvalidLocalTransactionId;
-			if (open_queries > 0)
+			if (open_queries > 0 || uncounted)
+			{
+				uncounted = false;
 				count_queries(0);
+			}
 			UndoSeenEndTransaction();
 			break;
 		default:

@@ -24,7 +24,8 @@ typedef struct UndoHeldSnapshot
 	TransactionId xmin;			/* sees what has committed before */
 	TransactionId xmax;			/* sees nothing from here on */
 	bool		serializable;	/* has to be found to conflict with writers */
-	bool		follows;		/* may come to places where a row was moved since */
+	bool		follows;		/* may come to places where a row was moved
+								 * since */
 	int			slot;			/* whose it is */
 	LocalTransactionId lxid;
 } UndoHeldSnapshot;

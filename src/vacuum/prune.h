@@ -36,8 +36,8 @@ typedef struct PruneResult
 	int			nunused;		/* line pointers made LP_UNUSED */
 	bool		modified;		/* the page was changed, with WAL if need be */
 	bool		wants_undo;		/* a row was not restored for want of undo */
-	TransactionId waits_for;	/* oldest deleter of a row left that all_see of
-								 * the bounds has not passed */
+	TransactionId waits_for;	/* oldest deleter of a row left that all_see
+								 * of the bounds has not passed */
 } PruneResult;
 
 /*

@@ -29,7 +29,7 @@ sub turn_over
 		$change // 'SELECT',
 		'DELETE FROM q WHERE id > 2000',
 		'DO $$ BEGIN FOR i IN 1 .. 40 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$',
-		$vacuum ? 'VACUUM q' : 'SET enable_seqscan = off; SELECT count(id) FROM q WHERE id > 0') x $rounds));
+		$vacuum ? 'VACUUM ' . ($vacuum eq 1 ? '' : $vacuum) . ' q' : 'SET enable_seqscan = off; SELECT count(id) FROM q WHERE id > 0') x $rounds));
 }
 
 sub fill
@@ -77,8 +77,7 @@ foreach my $change (undef, 'UPDATE q SET k = k + 1, pad = md5(pad) WHERE id > 20
 	my @before = sizes();
 	turn_over(4, 1, $change);
 	my @after = sizes();
-	# (of a btree, which a primary key is, deleted pages are not used again)
-	cmp_ok($after[$_], '<=', $before[$_] * 1.3, "$what: " . ('table', 'primary key', 'index')[$_] . ' grows no more') foreach (0, 2);
+	cmp_ok($after[$_], '<=', $before[$_] * 1.3, "$what: " . ('table', 'primary key', 'index')[$_] . ' grows no more') foreach (0 .. 2);
 	sees($old, $what);
 
 	# pages are full, so that readers prune them
@@ -89,6 +88,76 @@ foreach my $change (undef, 'UPDATE q SET k = k + 1, pad = md5(pad) WHERE id > 20
 	check_clean($node, $what);
 	$old->quit;
 }
+
+# ---- with parallel workers
+
+fill();
+$node->safe_psql('postgres', $_) foreach ('ALTER SYSTEM SET min_parallel_index_scan_size = 0', 'SELECT pg_reload_conf()');
+my $beside = psql_session($node);
+$beside->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+turn_over(3, '(PARALLEL 2)');
+my @before_parallel = sizes();
+turn_over(4, '(PARALLEL 2)');
+my @after_parallel = sizes();
+cmp_ok($after_parallel[$_], '<=', $before_parallel[$_] * 1.3, 'parallel: ' . ('table', 'primary key', 'index')[$_] . ' grows no more') foreach (0 .. 2);
+sees($beside, 'parallel');
+$beside->quit;
+$node->safe_psql('postgres', $_) foreach ('ALTER SYSTEM RESET min_parallel_index_scan_size', 'SELECT pg_reload_conf()');
+
+# ---- a cursor has read where its scan goes on: that page is not used for others
+
+foreach my $column ('id', 'k')
+{
+	fill();
+	$beside = psql_session($node);
+	$beside->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ',
+		'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off',
+		"DECLARE c NO SCROLL CURSOR FOR SELECT id, length(pad) FROM q ORDER BY $column", 'FETCH 1 FROM c');
+	is(scalar(split /\n/, $beside->query_safe('MOVE 1994 FROM c; FETCH 1 FROM c')), 1, "by $column: a row near the end");
+	turn_over(6, 1);
+	is($beside->query_safe('FETCH ALL FROM c') =~ s/\s+/ /gr =~ s/ $//r, '1997|100 1998|100 1999|100 2000|100', '... and those that follow');
+	my $grown = (sizes())[1];
+	$beside->query_safe('CLOSE c');
+	turn_over(2, 1);
+	my $then = (sizes())[1];
+	turn_over(4, 1);
+	cmp_ok((sizes())[1], '<=', $then * 1.3, 'without the cursor the primary key grows no more');
+	cmp_ok($grown, '>', 10 * 8192, '... as it did with it') if $column eq 'id';
+	sees($beside, "after a cursor by $column");
+	$beside->quit;
+	check_clean($node, "a cursor by $column");
+}
+
+# ---- a transaction that is open, with an xid, in another database
+
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+fill();
+$beside = psql_session($node);
+my $open = psql_session($node, 'other');
+$open->query_safe($_) foreach ('BEGIN', 'SELECT pg_current_xact_id()');
+$beside->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+use_up_xids($node);
+$node->safe_psql('postgres', $_) foreach (q{INSERT INTO q (k, pad) SELECT i, 'x' FROM generate_series(2001, 3000) i},
+	'DELETE FROM q WHERE k > 2000');
+foreach (1 .. 20)
+{
+	use_up_xids($node);
+	$node->safe_psql('postgres', 'VACUUM q');
+	last if rows() == 2000;
+}
+is(rows(), 2000, 'rows that nobody sees, beside an open transaction');
+sees($beside, 'beside an open transaction');
+$_->quit foreach ($beside, $open);
+
+# ---- what logical decoding takes for a catalog is left alone
+
+fill();
+$node->safe_psql('postgres', 'ALTER TABLE q SET (user_catalog_table = true)');
+$beside = psql_session($node);
+$beside->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+turn_over(1, 1);
+is(rows(), 4000, 'rows of a catalog table stay');
+$beside->quit;
 
 # ---- what may be needed stays
 
@@ -221,6 +290,37 @@ foreach my $case (
 	}
 }
 check_clean($node, 'moved rows');
+
+# ---- VACUUM has cut off the block that a row was moved to first
+
+fill();
+$node->safe_psql('postgres', $_) foreach ('CREATE INDEX q_hash ON q USING hash (k)', 'CREATE TABLE elsewhere (i int) USING inplace');
+$old = psql_session($node);
+$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM elsewhere');
+$node->safe_psql('postgres', $_) foreach (
+	q{INSERT INTO q (k, pad) SELECT i, repeat('y', 100) FROM generate_series(5001, 9000) i},
+	'UPDATE q SET k = 11 WHERE id = 1',	# at the end
+	'DELETE FROM q WHERE k > 5000', 'SELECT pg_current_xact_id()', 'VACUUM q', 'UPDATE q SET k = 12 WHERE id = 1',
+	'DO $$ BEGIN FOR i IN 1 .. 40 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$', 'VACUUM q', 'VACUUM q');
+my $cut = (sizes())[0];
+cmp_ok($cut, '<', 3000 * 130, 'the end of the table was cut off');
+is($old->query('SELECT id FROM q WHERE id = 1 FOR KEY SHARE'), '', 'the row cannot be locked');
+like($old->{stderr}, qr/could not serialize access/, '... as it has gone elsewhere') if exists $old->{stderr};
+unlike(slurp_file($node->logfile), qr/could not read block/, '... and no block is missed');
+$old->quit;
+
+# ---- a crash
+
+fill();
+$old = psql_session($node);
+$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+turn_over(6, 1);
+my $contents = one($node, q{SELECT count(*), sum(id), sum(k) FROM q});
+eval { $old->quit };
+crash_and_restart($node);
+is(one($node, q{SELECT count(*), sum(id), sum(k) FROM q}), $contents, 'after a crash');
+turn_over(2, 1);
+check_clean($node, 'after a crash');
 
 # ---- a standby whose query sees the rows is told; with feedback they stay
 
