@@ -494,7 +494,11 @@ set_cutoffs(InplaceVacuum *vac, VacuumParams *params)
 	if (inplace_squeeze_undo && inplace_may_be_between(rel))
 	{
 		vac->bounds = palloc(sizeof(UndoBounds));
-		/* beside a transaction that stays open it has to be known what all see */
+
+		/*
+		 * beside a transaction that stays open it has to be known what all
+		 * see
+		 */
 		UndoSeenNote();
 		UndoHoldersRead(vac->bounds);
 	}

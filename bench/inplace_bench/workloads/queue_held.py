@@ -21,10 +21,10 @@ UNDO_BACK = 5.0     # seconds after the end of the snapshot
 VACUUM_EVERY = 1.0
 
 
-def last_seconds_tps(series: list, seconds: int) -> float:
+def last_seconds_tps(run: pgbench.Run, seconds: int) -> float:
     """Transactions a second near the end, of pgbench's count for each second."""
-    last = [x[1] for x in series][-min(LAST, max(1, seconds // 2)):]
-    return sum(last) / max(1, len(last))
+    last = [tps for _, tps in run.series][-min(LAST, max(1, seconds // 2)):]
+    return sum(last) / len(last) if last else run.tps
 
 
 class QueueHeld(Workload):
@@ -79,7 +79,7 @@ class QueueHeld(Workload):
         m = measured.metrics
         first, last = measured.sampler.samples[0][1], measured.sampler.at(end)
         m["turns"] = run.transactions / self.rows(p)
-        m["tps_last"] = last_seconds_tps(run.series, seconds)
+        m["tps_last"] = last_seconds_tps(run, seconds)
         for what in ("table", "index"):
             m[f"{what}_times"] = last[what] / max(1, first[what])
         m["undo_left"] = measured.sampler.samples[-1][1]["undo"]
