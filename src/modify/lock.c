@@ -422,8 +422,7 @@ static bool
 lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 {
 	TransactionId mover = rl->rc.base.t_xid;
-	ChainLock	lock = {.xid = xid,.replacer = rl->rc.replacer};
-	bool		locked = have_lock(rl, xid);
+	ChainLock	lock = {.xid = xid,.replacer = rl->rc.replacer,.have = have_lock(rl, xid)};
 	TransactionId xwait;
 
 	/* nobody takes the gate who wants FOR KEY SHARE */
@@ -431,10 +430,15 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 	rl->tmfd->xmax = current_tuple(rl)->t_xid;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	inplace_row_wait_done(rl->rel, &rl->left);
-	if (!locked && UndoHoldMayLackMoved() && TransactionIdDidCommit(mover))
+
+	/*
+	 * A row that this transaction's snapshot does not see may have gone
+	 * since, from where the one that it sees was moved to (row/between.c).
+	 * It may rely on another session that its snapshot is from.
+	 */
+	if (IsolationUsesXactSnapshot() && TransactionIdDidCommit(mover))
 		lock.mover = mover;
-	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode,
-								   locked ? NULL : &lock, &xwait))
+	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode, &lock, &xwait))
 	{
 		case CHAIN_GONE:
 			if (!rl->find_last)

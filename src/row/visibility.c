@@ -54,6 +54,17 @@ inplace_scratch_version(void)
 }
 
 /*
+ * Is the commit record of this transaction, which has committed, on disk?  Or does it
+ * not matter, as the page does not survive a crash?
+ */
+bool
+inplace_commit_on_disk(TransactionId xid, Buffer buffer)
+{
+	return !BufferIsPermanent(buffer) ||
+		!XLogNeedsFlush(TransactionIdGetCommitLSN(xid));
+}
+
+/*
  * Set a hint bit.  As for heap, a committed bit must not reach disk before
  * the commit record, so it is not set while that is neither flushed nor
  * covered by the page's LSN.

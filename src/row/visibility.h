@@ -100,6 +100,7 @@ extern RowState inplace_row_state(Relation rel, InplaceTupleHeader tup,
 								  Buffer buffer, TransactionId oldest_xmin,
 								  GlobalVisState *vistest, bool *all_visible);
 
+extern bool inplace_commit_on_disk(TransactionId xid, Buffer buffer);
 extern void inplace_set_hint(InplaceTupleHeader tup, Buffer buffer,
 							 uint16 hint, TransactionId xid);
 

@@ -312,17 +312,24 @@ invisible_is_dead(InplaceIndexFetchData *fetch, Page page, ItemId lp,
 				  OffsetNumber off, Snapshot snapshot)
 {
 	Relation	rel = fetch_rel(fetch);
+	InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
 	bool		all_visible;
 	RowState	state;
 
-	state = inplace_row_state(rel, (InplaceTupleHeader) PageGetItem(page, lp),
-							  fetch->pin.buffer, InvalidTransactionId,
+	state = inplace_row_state(rel, tup, fetch->pin.buffer, InvalidTransactionId,
 							  GlobalVisTestFor(rel), &all_visible);
-	if (state == ROW_DEAD || state == ROW_ABORTED_INSERT)
+	if (state == ROW_ABORTED_INSERT)
 		return true;
-	if (state == ROW_RECENTLY_DEAD &&
-		inplace_row_between(rel, BufferGetBlockNumber(fetch->pin.buffer), off,
-							(InplaceTupleHeader) PageGetItem(page, lp), NULL))
+
+	/*
+	 * That the entry is dead is not logged.  So the commit of the delete has
+	 * to be on disk, or the row could come back after a crash, without its
+	 * entry.
+	 */
+	if ((state == ROW_DEAD ||
+		 (state == ROW_RECENTLY_DEAD &&
+		  inplace_row_between(rel, BufferGetBlockNumber(fetch->pin.buffer), off, tup, NULL))) &&
+		inplace_commit_on_disk(tup->t_xid, fetch->pin.buffer))
 		return true;
 	note_gone_rows(fetch, page, off, snapshot);
 	return false;
@@ -514,6 +521,20 @@ is_ours(const ItemPointerData *tid, VersionTag tag, TransactionId xmin)
 		SameTagInXact(tag, TidHasTag(tid) ? TidTag(tid) : FirstVersionTag);
 }
 
+/*
+ * The row in the way of ON CONFLICT DO NOTHING may have gone since it was found, though
+ * the transaction has an older snapshot (row/between.c).  Heap has it still, and
+ * fails as it is not visible.
+ */
+static void
+fail_if_gone(TupleTableSlot *slot)
+{
+	if (IsolationUsesXactSnapshot() && inplace_result_slot(slot) == RESULT_SLOT_RETURNING)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to concurrent update")));
+}
+
 static bool
 inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						  TupleTableSlot *slot)
@@ -572,6 +593,8 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	inplace_return_row_page(buffer, borrowed);
+	if (unlikely(!found))
+		fail_if_gone(slot);
 	return found;
 }
 

@@ -593,16 +593,6 @@ UndoHoldCheckActive(void)
 		UndoHoldCheckScan(GetActiveSnapshot());
 }
 
-/*
- * Can something have been dropped that the transaction's snapshot does not see, but
- * that a row which it does see leads to?
- */
-bool
-UndoHoldMayLackMoved(void)
-{
-	return published_before && TransactionIdIsValid(get_passed());
-}
-
 static void
 hold_xact_callback(XactEvent event, void *arg)
 {

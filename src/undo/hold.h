@@ -22,6 +22,5 @@ extern void UndoHoldResume(void);
 extern void UndoHoldCheckSnapshot(Snapshot snapshot);
 extern void UndoHoldCheckScan(Snapshot snapshot);
 extern void UndoHoldCheckActive(void);
-extern bool UndoHoldMayLackMoved(void);
 
 #endif							/* INPLACE_HOLD_H */

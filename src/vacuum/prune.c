@@ -59,6 +59,14 @@ typedef struct PruneState
 } PruneState;
 
 static inline void
+note_waits_for(PruneState *ps, TransactionId xid)
+{
+	if (!TransactionIdIsValid(ps->waits_for) ||
+		TransactionIdPrecedes(xid, ps->waits_for))
+		ps->waits_for = xid;
+}
+
+static inline void
 note_prunable(PruneState *ps, TransactionId xid)
 {
 	if (!TransactionIdIsValid(ps->prune_xid) ||
@@ -77,10 +85,8 @@ recently_dead_is_gone(Relation rel, Buffer buffer, OffsetNumber off,
 	{
 		if (inplace_row_between(rel, BufferGetBlockNumber(buffer), off, tup, ps->bounds))
 			return true;
-		if (!UndoOthersSee(ps->bounds, tup->t_xid) &&
-			(!TransactionIdIsValid(ps->waits_for) ||
-			 TransactionIdPrecedes(tup->t_xid, ps->waits_for)))
-			ps->waits_for = tup->t_xid;
+		if (!UndoOthersSee(ps->bounds, tup->t_xid))
+			note_waits_for(ps, tup->t_xid);
 	}
 	note_prunable(ps, tup->t_xid);
 	return false;
@@ -156,6 +162,7 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 
 		case ROW_DELETE_IN_PROGRESS:
 			note_prunable(ps, tup->t_xid);
+			note_waits_for(ps, tup->t_xid);
 			break;
 
 		case ROW_UPDATE_IN_PROGRESS:

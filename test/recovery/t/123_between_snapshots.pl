@@ -289,6 +289,30 @@ foreach my $case (
 		$old->quit;
 	}
 }
+# ... and the same by a session that has imported the snapshot since: what has gone had to be
+# seen by another session only.
+foreach my $reused (0, 1)
+{
+	fill();
+	$node->safe_psql('postgres', 'CREATE INDEX q_hash ON q USING hash (k)');
+	$old = psql_session($node);
+	$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+	$node->safe_psql('postgres', $_) foreach (
+		(map { "UPDATE q SET k = ${_}1 WHERE id = 1" } 1 .. 3),
+		'DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$', 'VACUUM q');
+	$node->safe_psql('postgres', q{INSERT INTO q (k, pad) SELECT i, 'z' FROM generate_series(5001, 5300) i}) if $reused;
+	# (it is known to have others from then on)
+	my $snapshot = $old->query_safe('SELECT pg_export_snapshot()');
+	chomp $snapshot;
+	my $importer = psql_session($node);
+	$importer->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', "SET TRANSACTION SNAPSHOT '$snapshot'");
+	$importer->query('SELECT id FROM q WHERE id = 1 FOR KEY SHARE');
+	# either it fails or the lock holds
+	my $rc = $node->psql('postgres', q{SET lock_timeout = '100ms'; DELETE FROM q WHERE id = 1});
+	my $ok = $importer->query('SELECT 1');
+	ok($rc != 0 || $ok !~ /1/, 'an imported snapshot locks the row or fails, ' . ($reused ? 'places used again' : 'places empty'));
+	$_->quit foreach ($importer, $old);
+}
 check_clean($node, 'moved rows');
 
 # ---- VACUUM has cut off the block that a row was moved to first
