@@ -433,8 +433,8 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 
 	/*
 	 * A row that this transaction's snapshot does not see may have gone
-	 * since, from where the one that it sees was moved to (row/between.c).
-	 * It may rely on another session that its snapshot is from.
+	 * since, from where the one that it sees was moved to (row/between.c). It
+	 * may rely on another session that its snapshot is from.
 	 */
 	if (IsolationUsesXactSnapshot() && TransactionIdDidCommit(mover))
 		lock.mover = mover;
