@@ -231,6 +231,13 @@ DefineSettings(void)
 							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.prune_between_snapshots",
+							 "Rows that were inserted and deleted between two snapshots, neither of which sees them, are removed.",
+							 "On trial: a lock FOR KEY SHARE of a row that was moved may fail and have to be retried.",
+							 &inplace_prune_between,
+							 false,
+							 PGC_POSTMASTER, 0,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.row_locks_in_memory",
 							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
 							"The others are written to the rows. Zero writes all.",

@@ -36,6 +36,7 @@
 #include "index/sweep.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "undo/holders.h"
 #include "utils/memutils.h"
 
 bool		inplace_merge_index_pages = true;
@@ -136,7 +137,7 @@ is_growing(const RemovedEntries *removed)
 static bool
 is_passed_through(const RemovedEntries *removed)
 {
-	return removed->share + removed->grown > 1 - PACKED_PERCENT / 100.0;
+	return inplace_prune_between && removed->share + removed->grown > 1 - PACKED_PERCENT / 100.0;
 }
 
 /*

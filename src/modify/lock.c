@@ -26,7 +26,7 @@
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "undo/append.h"
-#include "undo/hold.h"
+#include "undo/holders.h"
 #include "wal/log.h"
 
 /*
@@ -422,7 +422,8 @@ static bool
 lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 {
 	TransactionId mover = rl->rc.base.t_xid;
-	ChainLock	lock = {.xid = xid,.replacer = rl->rc.replacer,.have = have_lock(rl, xid)};
+	ChainLock	lock = {.xid = xid,.replacer = rl->rc.replacer};
+	bool		locked = have_lock(rl, xid);
 	TransactionId xwait;
 
 	/* nobody takes the gate who wants FOR KEY SHARE */
@@ -436,9 +437,10 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 	 * since, from where the one that it sees was moved to (row/between.c). It
 	 * may rely on another session that its snapshot is from.
 	 */
-	if (IsolationUsesXactSnapshot() && TransactionIdDidCommit(mover))
+	if (inplace_prune_between && IsolationUsesXactSnapshot() && TransactionIdDidCommit(mover))
 		lock.mover = mover;
-	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode, &lock, &xwait))
+	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode,
+								   locked ? NULL : &lock, &xwait))
 	{
 		case CHAIN_GONE:
 			if (!rl->find_last)

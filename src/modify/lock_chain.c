@@ -296,7 +296,7 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 				verdict = CHAIN_GONE;
 			else
 				verdict = conflict_here(rel, tup, &tid, target, mode, xwait, &next);
-			if (verdict == CHAIN_FREE && lock != NULL && !lock->have)
+			if (verdict == CHAIN_FREE && lock != NULL)
 				again = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock, &room);
 			if (TransactionIdIsValid(mover) && !again)
 				mover = PageGetTupleAt(RowPage(rel, buffer), off)->t_xid;

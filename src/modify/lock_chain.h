@@ -26,8 +26,6 @@ typedef struct ChainLock
 	TransactionId xid;
 	TransactionId replacer;		/* of the version meant */
 	TransactionId mover;		/* who must have put the row there, or invalid */
-	bool		have;			/* it is held already, and only to be looked
-								 * for */
 } ChainLock;
 
 /* no page locked */

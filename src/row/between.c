@@ -10,6 +10,10 @@
  * that exist were taken after they had gone.  Such a row is dead as one is whose
  * deleter everybody sees, and VACUUM, pruning and index deletion take it for that.
  *
+ * Only with inplace.prune_between_snapshots, which is off by default: FOR KEY SHARE of a
+ * moved row can fail without need (limitations.md).  It is the same for all sessions, for
+ * those that follow a moved row have to know what others may have taken away.
+ *
  * Which rows ("all_see" and "held" as in holders.h)
  *	  Y has committed, and precedes all_see or is in "others_see".  And for each held
  *	  snapshot, it sees Y (Y precedes its xmin), or none of the row's versions has an
@@ -64,7 +68,8 @@
 bool
 inplace_may_be_between(Relation rel)
 {
-	return !RelationUsesLocalBuffers(rel) && !RelationIsUsedAsCatalogTable(rel) &&
+	return inplace_prune_between && !RelationUsesLocalBuffers(rel) &&
+		!RelationIsUsedAsCatalogTable(rel) &&
 		!IsCatalogRelation(rel);
 }
 

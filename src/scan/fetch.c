@@ -529,7 +529,8 @@ is_ours(const ItemPointerData *tid, VersionTag tag, TransactionId xmin)
 static void
 fail_if_gone(TupleTableSlot *slot)
 {
-	if (IsolationUsesXactSnapshot() && inplace_result_slot(slot) == RESULT_SLOT_RETURNING)
+	if (inplace_prune_between && IsolationUsesXactSnapshot() &&
+		inplace_result_slot(slot) == RESULT_SLOT_RETURNING)
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not serialize access due to concurrent update")));

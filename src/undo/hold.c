@@ -469,7 +469,7 @@ static void
 count_queries(uint32 n)
 {
 	open_queries = n;
-	if (undo_holders != NULL && MyProc != NULL &&
+	if (inplace_prune_between && undo_holders != NULL && MyProc != NULL &&
 		MyProc - ProcGlobal->allProcs < MaxBackends)
 		pg_atomic_write_u32(&my_slot()->open_queries, n + uncounted);
 }
@@ -571,7 +571,7 @@ UndoHoldCheckSnapshot(Snapshot snapshot)
 void
 UndoHoldCheckScan(Snapshot snapshot)
 {
-	if (likely(!published_before && !noted && !taken_back))
+	if (!inplace_prune_between || likely(!published_before && !noted && !taken_back))
 		return;
 	if (snapshot == NULL || snapshot->snapshot_type != SNAPSHOT_MVCC ||
 		!TransactionIdIsNormal(snapshot->xmax) ||

@@ -91,6 +91,7 @@ extern UndoHoldersShared *undo_holders;
 
 /* setting inplace.squeeze_undo */
 extern bool inplace_squeeze_undo;
+extern bool inplace_prune_between;	/* row/between.c */
 
 extern Size UndoHoldersShmemSize(void);
 extern void UndoHoldersShmemInit(void);

@@ -12,6 +12,7 @@ use Test::More;
 
 my $node = new_node('primary', allows_streaming => 1, conf => q{
 autovacuum = off
+inplace.prune_between_snapshots = on
 inplace.undo_worker_delay = 50
 hot_standby_feedback = off
 max_standby_streaming_delay = 0
