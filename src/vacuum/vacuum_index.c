@@ -217,8 +217,9 @@ removed_from(InplaceVacuum *vac, int i)
 	removed.bytes = vac->swept_bytes[i];
 	removed.share = vac->lpdead_items /
 		Max(vac->new_rel_tuples + vac->lpdead_items, 1);
+	/* (not known: as if no row had come) */
 	removed.grown = vac->old_live_tuples > 0 ?
-		vac->new_rel_tuples / vac->old_live_tuples - 1 : 0;
+		vac->new_rel_tuples / vac->old_live_tuples - 1 : -removed.share;
 	removed.xids_are_taken = !FullTransactionIdEquals(ReadNextFullTransactionId(),
 													  vac->start_xid);
 	removed.is_alone = vac->do_truncate && !UndoStandbyConnected() &&
