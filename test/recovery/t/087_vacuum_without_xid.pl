@@ -30,7 +30,7 @@ sub rows_to_sweep
 		'DROP TABLE IF EXISTS t',
 		'CREATE TABLE t (id int PRIMARY KEY, k int, v int, pad text) WITH (fillfactor = 80)',
 		'CREATE INDEX t_k ON t USING inplace_btree (k)',
-		q{INSERT INTO t SELECT i, i, 0, repeat('x', 300) FROM generate_series(1, 1000) i},
+		q{INSERT INTO t SELECT i, i, 0, repeat('x', 450) FROM generate_series(1, 1000) i},
 		'VACUUM (FREEZE) t',
 		'UPDATE t SET k = k + 1000000 WHERE id % 2 = 0');
 	my ($old, $locker) = map { psql_session($node) } 1 .. 2;
@@ -47,7 +47,7 @@ $node->safe_psql('postgres', 'BEGIN; UPDATE t SET v = 2 WHERE id = 1; ROLLBACK')
 my $scan = psql_session($node);
 $scan->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
 my $vacuum = psql_session($node);
-# (It rests for 0.4 s after each of some 50 pages.)
+# (It rests for 0.4 s after each of some 75 pages, which is time enough on a machine with much to do.)
 $vacuum->query_safe(q{SET vacuum_cost_delay = '100ms'; SET vacuum_cost_limit = 1; SET vacuum_cost_page_hit = 100});
 my $pid = $vacuum->query_safe('SELECT pg_backend_pid()');
 $vacuum->query_until(qr/go/, "\\echo go\nVACUUM (INDEX_CLEANUP on) t;\n");
