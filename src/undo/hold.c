@@ -589,7 +589,8 @@ UndoHoldCheckScan(Snapshot snapshot)
 void
 UndoHoldCheckActive(void)
 {
-	if (ActiveSnapshotSet() && (!noted || said_to_take_none()))
+	if (inplace_prune_between && ActiveSnapshotSet() &&
+		(!noted || said_to_take_none()))
 		UndoHoldCheckScan(GetActiveSnapshot());
 }
 
