@@ -94,9 +94,12 @@ UndoRestoreBlock(UndoTick *tick, BlockNumber blk, UndoScanResult *result)
 	memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
 
-	/* a relation that was missing is looked for once a page */
-	if (tick->target_valid && tick->target == NULL)
-		UndoTargetClose(tick);
+	/*
+	 * A relation that was missing is looked for once a page, or once an
+	 * extent if it will not come any more.
+	 */
+	if (tick->target_missing != UNDO_SCAN_DONE)
+		UndoTargetForgetMissing(tick);
 	*result = UndoScanPage((Page) copy.data, blk, RestoreRecord, tick);
 	return tick->target == NULL || UndoTickRenew(tick);
 }
@@ -115,6 +118,7 @@ ExtentScan(UndoTick *tick, uint32 n)
 
 	UndoWorkerCheckClaim(tick->space);
 	tick->past_horizon = UndoExtentPastHorizon(tick, ext);
+	UndoTargetForgetMissing(tick);
 
 	/*
 	 * Before "fill" is read.  A transaction that takes the extent from here

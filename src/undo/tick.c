@@ -49,6 +49,14 @@ UndoTargetClose(UndoTick *tick)
 	tick->target_valid = false;
 }
 
+/* look for it again, if it was missing */
+void
+UndoTargetForgetMissing(UndoTick *tick)
+{
+	if (tick->target == NULL)
+		UndoTargetClose(tick);
+}
+
 /*
  * The relation with that storage.  The cache behind RelidByRelfilenumber also
  * remembers what it did not find, and learns that the relation's maker has

@@ -61,6 +61,7 @@ extern void UndoTickEnd(UndoTick *tick);
 extern Relation UndoTargetGet(Oid spc, Oid relnumber, void *arg);
 extern void UndoTargetLetGo(void *arg);
 extern void UndoTargetClose(UndoTick *tick);
+extern void UndoTargetForgetMissing(UndoTick *tick);
 
 /* is the extent behind the horizon of the database? */
 static inline bool
