@@ -73,6 +73,13 @@ typedef Oid RelFileNumber;
 #define ProcLxid(proc)		((proc)->lxid)
 #endif
 
+/* is this a transaction of the n-th process of the proc array? */
+#if PG_VERSION_NUM >= 170000
+#define VxidIsOfProcess(vxid, n)	((vxid)->procNumber == (n))
+#else
+#define VxidIsOfProcess(vxid, n)	((vxid)->backendId == ProcGlobal->allProcs[n].backendId)
+#endif
+
 /*
  * May columns of summarizing indexes be updated in place?  This goes by what the
  * relcache has.  It is there since the update began, unless the entry has been read
@@ -135,6 +142,13 @@ typedef Oid RelFileNumber;
 #else
 #define CountUpdate(rel, inplace, newpage) \
 	pgstat_count_heap_update(rel, inplace)
+#endif
+
+/* rows that have come to a table since its last VACUUM */
+#if PG_VERSION_NUM >= 160000
+#define TabInsertsSinceVacuum(entry)	((double) (entry)->ins_since_vacuum)
+#else
+#define TabInsertsSinceVacuum(entry)	((double) (entry)->inserts_since_vacuum)
 #endif
 
 /* pages of a relation read by this transaction, as its statistics will have it */

@@ -124,7 +124,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	outer = NoLockEnterQuery();
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
-	closed = UndoHoldBeforeRun(queryDesc);
+	closed = UndoHoldBeforeRun(queryDesc, count > 0);
 	PG_TRY();
 	{
 		if (prev_ExecutorRun_hook)
@@ -233,9 +233,9 @@ DefineSettings(void)
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.prune_between_snapshots",
 							 "Rows that were inserted and deleted between two snapshots, neither of which sees them, are removed.",
-							 "On trial: a lock FOR KEY SHARE of a row that was moved may fail and have to be retried.",
+							 "While the older one is held by a session that is known to have no other.",
 							 &inplace_prune_between,
-							 false,
+							 true,
 							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.row_locks_in_memory",

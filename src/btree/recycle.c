@@ -151,7 +151,9 @@ inplace_recycle_deleted(const IndexVacuumInfo *info, Relation table,
 	Recycling	r = {info->index, table, bounds->all_see};
 	BlockNumber nfree = 0;
 
-	if (istat == NULL || istat->pages_deleted <= istat->pages_free)
+	/* (those that this VACUUM has deleted are for the next one) */
+	if (istat == NULL ||
+		istat->pages_deleted <= istat->pages_free + istat->pages_newly_deleted)
 		return 0;
 	r.max = Min(istat->pages_deleted, RECYCLE_MAX_PAGES);
 	r.pages = palloc(r.max * sizeof(BlockNumber));

@@ -449,6 +449,7 @@ typedef struct Deletion
 	Insertion  *ins;			/* by which it is wanted, if it may let go */
 	TransactionId horizon;
 	int			versions_left;	/* to be looked at, unless it is a sweep */
+	int			between_left;	/* undo records, of deleted rows */
 	ItemPointerData long_row;	/* has too many of them */
 	int			freed;			/* bytes */
 	int			nkept;			/* deltids up to the last deletable one */
@@ -579,7 +580,7 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 			 * A scan found it dead to everybody by a newer horizon than ours.
 			 */
 			if (!known && !inplace_row_between(rel, BufferGetBlockNumber(buffer), off,
-											   tup, NULL))
+											   tup, NULL, &d->between_left))
 				return false;
 			break;
 		default:
@@ -733,7 +734,8 @@ newest_horizon(const Deletion *d)
 TransactionId
 inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 {
-	Deletion	d = {.rel = rel,.delstate = delstate,.versions_left = MOST_VERSIONS};
+	Deletion	d = {.rel = rel,.delstate = delstate,.versions_left = MOST_VERSIONS,
+	.between_left = BETWEEN_MAX_READS};
 	uint32		begin;
 	BlockGroup *groups;
 	int			ngroups;

@@ -137,7 +137,10 @@ is_growing(const RemovedEntries *removed)
 static bool
 is_passed_through(const RemovedEntries *removed)
 {
-	return inplace_prune_between && removed->share + removed->grown > 1 - PACKED_PERCENT / 100.0;
+	double		room = 1 - PACKED_PERCENT / 100.0;
+
+	return inplace_prune_between && removed->share + removed->grown > room &&
+		removed->inserted > room;
 }
 
 /*

@@ -24,6 +24,8 @@ typedef struct RemovedEntries
 	double		share;
 	double		grown;			/* by what part of its rows has the table
 								 * grown? */
+	double		inserted;		/* since the VACUUM before, as a part of its
+								 * rows, as far as statistics know */
 	bool		xids_are_taken; /* while it did so */
 	bool		is_alone;		/* its file can be cut off afterwards */
 } RemovedEntries;

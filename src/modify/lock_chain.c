@@ -252,12 +252,23 @@ lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
 }
 
 /*
+ * A row is not where it was put by the transaction that moved it.  Has that been rolled
+ * back since we were at the place before?
+ */
+static bool
+move_undone(TransactionId mover)
+{
+	return !TransactionIdIsInProgress(mover) && !TransactionIdDidCommit(mover);
+}
+
+/*
  * Is there anything in the way of a lock on the versions that follow the one
  * meant, whose TID is tid?  Without a target, on those from the first at tid on?
  * With CHAIN_BUSY, *xwait is the transaction to wait for.
  *
- * If lock has a mover, each place must be that where the row was put by the one
- * who moved it from the place before.  Else it is gone: see row/between.c.
+ * If lock has a mover, which has committed, each place must be that where the row was put
+ * by the transaction that moved it from the place before.  Else it is gone (see
+ * row/between.c), or that transaction has been rolled back: then we begin again.
  *
  * With lock (and no target) each place where nothing is in the way is locked before
  * its page is unlocked.  As in heap, the places that follow are locked first and the
@@ -269,6 +280,7 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 					   const ChainLock *lock, TransactionId *xwait)
 {
 	TransactionId mover = lock != NULL ? lock->mover : InvalidTransactionId;
+	ItemPointerData first = tid;
 
 	Assert(target == NULL || lock == NULL);
 	for (;;)
@@ -278,34 +290,44 @@ inplace_chain_conflict(Relation rel, ItemPointerData tid,
 		Buffer		vmbuffer = InvalidBuffer;
 		ChainVerdict verdict = CHAIN_FREE;
 		bool		again = false;
+		bool		gone = false;
+		TransactionId put_by = mover;
 		UndoRoom	room = inplace_lock_room();
 		ItemPointerData next;
 
 		CHECK_FOR_INTERRUPTS();
-		/* (VACUUM may have cut off the page since, if the place was empty) */
-		if (TransactionIdIsValid(mover) &&
-			ItemPointerGetBlockNumber(&tid) >= RelationGetNumberOfBlocks(rel))
-			return CHAIN_GONE;
-		buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
 		ItemPointerSetInvalid(&next);
-		if (inplace_lock_row_page(rel, buffer, off, &vmbuffer))
+		/* (VACUUM may have cut off the page since, if the place was empty) */
+		buffer = InvalidBuffer;
+		if (!TransactionIdIsValid(put_by) ||
+			ItemPointerGetBlockNumber(&tid) < RelationGetNumberOfBlocks(rel))
+			buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
+		if (BufferIsValid(buffer) && inplace_lock_row_page(rel, buffer, off, &vmbuffer))
 		{
 			InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
 
-			if (TransactionIdIsValid(mover) && !inplace_put_by(rel, tup, &tid, mover))
-				verdict = CHAIN_GONE;
-			else
+			gone = TransactionIdIsValid(put_by) && !inplace_put_by(rel, tup, &tid, put_by);
+			if (!gone)
 				verdict = conflict_here(rel, tup, &tid, target, mode, xwait, &next);
-			if (verdict == CHAIN_FREE && lock != NULL)
+			if (!gone && verdict == CHAIN_FREE && lock != NULL)
 				again = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock, &room);
 			if (TransactionIdIsValid(mover) && !again)
 				mover = PageGetTupleAt(RowPage(rel, buffer), off)->t_xid;
 		}
-		else if (TransactionIdIsValid(mover))
-			verdict = CHAIN_GONE;
-		UnlockReleaseBuffer(buffer);
+		else
+			gone = TransactionIdIsValid(put_by);
+		if (BufferIsValid(buffer))
+			UnlockReleaseBuffer(buffer);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
+		if (gone)
+		{
+			if (TransactionIdEquals(put_by, lock->mover) || !move_undone(put_by))
+				return CHAIN_GONE;
+			tid = first;
+			mover = lock->mover;
+			continue;
+		}
 		if (again)
 		{
 			/* nothing is reserved if there is room */

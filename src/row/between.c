@@ -10,9 +10,8 @@
  * that exist were taken after they had gone.  Such a row is dead as one is whose
  * deleter everybody sees, and VACUUM, pruning and index deletion take it for that.
  *
- * Only with inplace.prune_between_snapshots, which is off by default: FOR KEY SHARE of a
- * moved row can fail without need (limitations.md).  It is the same for all sessions, for
- * those that follow a moved row have to know what others may have taken away.
+ * Only with inplace.prune_between_snapshots, which is the same for all sessions: those that
+ * follow a moved row have to know what others may have taken away.
  *
  * Which rows ("all_see" and "held" as in holders.h)
  *	  Y has committed, and precedes all_see or is in "others_see".  And for each held
@@ -38,8 +37,13 @@
  *	  - A backend that sees a row where it was before it was moved, and locks it,
  *		goes on to the new place.  In READ COMMITTED it has to find the row there, or
  *		its next place: while a held one may do so ("follows") and does not see Y the
- *		row stays.  In REPEATABLE READ only FOR KEY SHARE goes on, and fails if the
- *		place is not that of the row any more (lock_chain.c).
+ *		row stays.  In REPEATABLE READ only FOR KEY SHARE goes on.  While a held one
+ *		may do so ("shares_keys") a place stays from which the row was moved on with
+ *		the same keys.  Where it was deleted, or its keys changed, the lock fails
+ *		anyway.  Then the place may be another row's by now: that is known by the
+ *		row's first version there, which stays (lock_chain.c, squeeze.c).  (A
+ *		transaction that imports the snapshot of one that is READ ONLY may find that
+ *		such a place has gone, and fail without need.)
  *	  - Standbys are told Y as the conflict horizon of the prune, or of the
  *		deletion of index entries, as for any row.
  *	  - Undo of the row is given back as if the row had been pruned later
@@ -83,6 +87,18 @@ inplace_between_bounds(Relation rel, TransactionId xid)
 }
 
 /*
+ * May the transaction of a held snapshot come to the row, though it does not see it?
+ */
+static bool
+may_come_here(const UndoHeldSnapshot *held, const InplaceTupleHeaderData *hdr)
+{
+	if (held->serializable || held->follows)
+		return true;
+	return held->shares_keys && (hdr->t_infomask & IP_MOVED) &&
+		!(hdr->t_infomask & (IP_KEYS_UPDATED | IP_MOVED_PARTITION));
+}
+
+/*
  * May a held snapshot see a version with this xid, and does it need to?
  */
 static bool
@@ -96,11 +112,13 @@ held_may_see(const UndoBounds *bounds, const bool *done, TransactionId xid)
 
 /*
  * Is the row, which a committed transaction has deleted, between two snapshots?
- * Without bounds, by those that there are.
+ * Without bounds, by those that there are.  *reads_left is how many undo records may
+ * be read; NULL is for one row alone.
  */
 bool
 inplace_row_between(Relation rel, BlockNumber block, OffsetNumber off,
-					const InplaceTupleHeaderData *tup, const UndoBounds *bounds)
+					const InplaceTupleHeaderData *tup, const UndoBounds *bounds,
+					int *reads_left)
 {
 	InplaceTupleHeaderData hdr = *tup;
 	bool		done[UNDO_MAX_HOLDERS];
@@ -117,8 +135,7 @@ inplace_row_between(Relation rel, BlockNumber block, OffsetNumber off,
 	for (int i = 0; i < bounds->nheld; i++)
 	{
 		done[i] = TransactionIdPrecedes(hdr.t_xid, bounds->held[i].xmin);
-		if (!done[i] &&
-			(bounds->held[i].serializable || bounds->held[i].follows))
+		if (!done[i] && may_come_here(&bounds->held[i], &hdr))
 			return false;
 	}
 
@@ -138,6 +155,8 @@ inplace_row_between(Relation rel, BlockNumber block, OffsetNumber off,
 			between = true;
 			break;
 		}
+		if (reads_left != NULL && --*reads_left < 0)
+			break;
 		if (!UndoFetch(rel, HdrUndoPtr(&hdr), block, off, &hdr, true, rec))
 			break;
 		UndoWalkCheck(&guard, rel, HdrUndoPtr(&hdr), block, off);

@@ -19,9 +19,15 @@ extern bool inplace_may_be_between(Relation rel);
 extern const UndoBounds *inplace_between_bounds(Relation rel,
 												TransactionId xid);
 
+/*
+ * So many undo records at most are read for the rows of one page, or of one call of index
+ * deletion.
+ */
+#define BETWEEN_MAX_READS	500
+
 extern bool inplace_row_between(Relation rel, BlockNumber block,
 								OffsetNumber off,
 								const InplaceTupleHeaderData *tup,
-								const UndoBounds *bounds);
+								const UndoBounds *bounds, int *reads_left);
 
 #endif							/* INPLACE_BETWEEN_H */

@@ -32,7 +32,11 @@
  *	  4. While a held snapshot is that of a SERIALIZABLE transaction, and looks for
  *		 something below: the oldest version that there is; and all, if the
  *		 row is IP_STALE, or the table has a summarizing index.
- *	  5. Of the others none, but for a tail ("Bounds" below).
+ *	  5. While a held snapshot that shares keys (between.c) looks for something below:
+ *		 the oldest version that there is, if there is room.  It says who put the row
+ *		 there, for FOR KEY SHARE on the way from where the snapshot sees the row
+ *		 (lock_chain.c).  Where it is not known that fails, as if the row were deleted.
+ *	  6. Of the others none, but for a tail ("Bounds" below).
  *
  * Proof that every snapshot finds the version it sees
  *	  All versions below P are committed, for an update that finds an aborted
@@ -269,6 +273,21 @@ may_be_needed(SqueezeWalk *w)
 }
 
 /*
+ * Does the version we are at, which no snapshot sees, say who put the row here, to a
+ * transaction that wants to know?
+ */
+static bool
+tells_who_put_it(const SqueezeWalk *w)
+{
+	if (HdrHasUndo(&w->walk.hdr) || !inplace_prune_between)
+		return false;
+	for (int i = 0; i < w->bounds.nheld; i++)
+		if (!w->done[i] && w->bounds.held[i].shares_keys)
+			return true;
+	return false;
+}
+
+/*
  * May the versions that the link passes over be dropped, from below F on?  A
  * snapshot that does not see the xid which replaced the version that the link
  * leads to sees none of them (link.c).  The oldest version is never among them.
@@ -429,6 +448,8 @@ build_chain(SqueezeWalk *w)
 			return false;
 		if (!may_be_needed(w))
 		{
+			if (tells_who_put_it(w) && keep(w))
+				return true;
 			w->dropped = true;
 			w->ndropped++;
 		}

@@ -328,7 +328,8 @@ invisible_is_dead(InplaceIndexFetchData *fetch, Page page, ItemId lp,
 	 */
 	if ((state == ROW_DEAD ||
 		 (state == ROW_RECENTLY_DEAD &&
-		  inplace_row_between(rel, BufferGetBlockNumber(fetch->pin.buffer), off, tup, NULL))) &&
+		  inplace_row_between(rel, BufferGetBlockNumber(fetch->pin.buffer), off, tup, NULL,
+							  NULL))) &&
 		inplace_commit_on_disk(tup->t_xid, fetch->pin.buffer))
 		return true;
 	note_gone_rows(fetch, page, off, snapshot);

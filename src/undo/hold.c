@@ -46,7 +46,10 @@
  *	  place by a query that locks rows, and by WHERE CURRENT OF of a cursor.  The
  *	  snapshot sees nothing there, but what is there may be needed.  "follows" says
  *	  that the transaction has run such a query, or has had a portal that is not the
- *	  client's unnamed one.
+ *	  client's unnamed one, or that one for a part of its rows.  (While that one is open
+ *	  and the session idle it counts for a cursor, too.)  A transaction that is not READ
+ *	  COMMITTED follows a row for FOR KEY SHARE only, as of a foreign key's check: unless
+ *	  it is READ ONLY it "shares keys".
  *
  * Both
  *	  How many queries are open, cursors included: a scan of theirs may have read where
@@ -225,6 +228,13 @@ publish(void)
 		return;
 	pg_atomic_write_u32(&my_slot()->xmax, mine.xmax);
 	pg_atomic_write_u32(&my_slot()->serializable, IsolationIsSerializable());
+
+	/*
+	 * what is only read now is so up to the end; a subtransaction may be
+	 * alone in that
+	 */
+	pg_atomic_write_u32(&my_slot()->shares_keys,
+						!(XactReadOnly && GetCurrentTransactionNestLevel() == 1));
 	my_slot()->status = MyBEEntry;
 	begin_use();
 	pg_write_barrier();
@@ -426,16 +436,20 @@ is_clients_query(QueryDesc *queryDesc)
 }
 
 /*
- * Before a query is run.  The result is for UndoHoldAfterRun.
+ * Before a query is run, or as much of it as brings some rows.  The result is for
+ * UndoHoldAfterRun.
  */
 bool
-UndoHoldBeforeRun(QueryDesc *queryDesc)
+UndoHoldBeforeRun(QueryDesc *queryDesc, bool some_rows)
 {
 	publish();
 	if (!noted || suspended > 0 || !inplace_squeeze_undo ||
 		!is_clients_query(queryDesc) ||
 		!calls_own_functions_only(queryDesc->plannedstmt))
 		return false;
+	/* the portal may be left on a row, and be a cursor then */
+	if (some_rows)
+		pg_atomic_write_u32(&my_slot()->follows, 1);
 	/* after newest_xmax */
 	pg_write_barrier();
 	pg_atomic_write_u32(&my_slot()->closed, 1);

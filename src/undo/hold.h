@@ -13,7 +13,7 @@
 #include "executor/execdesc.h"
 
 extern void UndoHoldInit(void);
-extern bool UndoHoldBeforeRun(QueryDesc *queryDesc);
+extern bool UndoHoldBeforeRun(QueryDesc *queryDesc, bool some_rows);
 extern void UndoHoldAfterRun(bool closed);
 extern void UndoHoldNoteExport(void);
 extern bool UndoHoldBeforeUtility(Node *stmt);

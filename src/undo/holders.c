@@ -75,7 +75,7 @@
 #include "utils/snapmgr.h"
 
 bool		inplace_squeeze_undo = true;
-bool		inplace_prune_between = false;
+bool		inplace_prune_between = true;
 
 UndoHoldersShared *undo_holders = NULL;
 
@@ -87,7 +87,8 @@ static bool saw_held = false;
 
 /*
  * UndoHoldersLately reads again after so many xids if that may help, or anyway.  While
- * it does not help the first doubles, up to a limit.
+ * it does not help the first doubles, up to a limit.  All backends together read no more
+ * often than the first says.
  */
 #define LATELY_MIN_AGE	32
 #define LATELY_MAX_WAIT	1024
@@ -114,6 +115,7 @@ UndoHoldersShmemInit(void)
 	if (found)
 		return;
 	pg_atomic_init_u32(&undo_holders->count, 0);
+	pg_atomic_init_u32(&undo_holders->lately, InvalidTransactionId);
 	for (int i = 0; i < MaxBackends; i++)
 	{
 		UndoHolderSlot *slot = &undo_holders->slots[i].slot;
@@ -121,6 +123,7 @@ UndoHoldersShmemInit(void)
 		pg_atomic_init_u32(&slot->xmin, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->xmax, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->serializable, 0);
+		pg_atomic_init_u32(&slot->shares_keys, 0);
 		pg_atomic_init_u32(&slot->lxid, InvalidLocalTransactionId);
 		pg_atomic_init_u32(&slot->newest_xmax, InvalidTransactionId);
 		pg_atomic_init_u32(&slot->closed, 0);
@@ -175,18 +178,22 @@ read_committed(PGPROC *proc, UndoHolderSlot *slot, TransactionId xmin,
 			   UndoHeldSnapshot *held)
 {
 	uint32		lxid = pg_atomic_read_u32(&slot->lxid);
+	bool		idle = false;
 
 	if (lxid == InvalidLocalTransactionId || lxid != ProcLxid(proc) ||
 		!TransactionIdIsNormal(xmin))
 		return false;
 	pg_read_barrier();
-	if (pg_atomic_read_u32(&slot->closed) == 0 && !is_idle(slot->status))
+	if (pg_atomic_read_u32(&slot->closed) == 0 && !(idle = is_idle(slot->status)))
 		return false;
 	pg_read_barrier();
 	held->xmin = xmin;
 	held->xmax = pg_atomic_read_u32(&slot->newest_xmax);
 	held->serializable = false;
-	held->follows = pg_atomic_read_u32(&slot->follows) != 0;
+	held->shares_keys = false;
+	/* (the unnamed portal may be open, and be a cursor later) */
+	held->follows = pg_atomic_read_u32(&slot->follows) != 0 ||
+		(idle && pg_atomic_read_u32(&slot->open_queries) > 0);
 	return true;
 }
 
@@ -209,6 +216,7 @@ read_slot(PGPROC *proc, int n, TransactionId xmin, bool young,
 	{
 		held->xmax = pg_atomic_read_u32(&slot->xmax);
 		held->serializable = pg_atomic_read_u32(&slot->serializable) != 0;
+		held->shares_keys = pg_atomic_read_u32(&slot->shares_keys) != 0;
 		held->follows = false;
 		*idle = !young && is_idle(slot->status);
 		return *idle || !has_xid;
@@ -304,6 +312,28 @@ UndoHoldersRead(UndoBounds *b)
 	UndoSeenReadEnd(&reads.others, &b->others_see);
 }
 
+/* do they let rows go that are between two snapshots? */
+static bool
+bounds_help(const UndoBounds *bounds, TransactionId xid)
+{
+	if (!UndoOthersSee(bounds, xid))
+		return false;
+	for (int i = 0; i < bounds->nheld; i++)
+		if (!bounds->held[i].serializable && !bounds->held[i].follows)
+			return true;
+	return false;
+}
+
+/* is it our turn, as nobody has read for some xids? */
+static bool
+may_read_now(TransactionId next)
+{
+	uint32		last = pg_atomic_read_u32(&undo_holders->lately);
+
+	return (uint32) (next - last) >= LATELY_MIN_AGE &&
+		pg_atomic_compare_exchange_u32(&undo_holders->lately, &last, next);
+}
+
 /*
  * Bounds with which all snapshots but held ones see xid, or NULL if there are no
  * such bounds, or no held snapshots.  They are read again only when some xids have
@@ -327,21 +357,44 @@ UndoHoldersLately(TransactionId xid)
 		lately->all_see = InvalidTransactionId;
 	}
 	next = ReadNextTransactionId();
-	if (!TransactionIdIsValid(lately->all_see) ||
-		(uint32) (next - read_at) > LATELY_MAX_AGE ||
-		((uint32) (next - read_at) >= wait && !UndoOthersSee(lately, xid)))
+	if ((!TransactionIdIsValid(lately->all_see) ||
+		 (uint32) (next - read_at) > LATELY_MAX_AGE ||
+		 ((uint32) (next - read_at) >= wait && !UndoOthersSee(lately, xid))) &&
+		may_read_now(next))
 	{
 		/* others can tell later by what we have seen now */
 		if (TransactionIdIsValid(MyProc->xid))
 			UndoSeenNote();
 		UndoHoldersRead(lately);
 		read_at = next;
-		wait = lately->nheld > 0 && UndoOthersSee(lately, xid) ?
-			LATELY_MIN_AGE : Min(2 * wait, LATELY_MAX_WAIT);
+		wait = bounds_help(lately, xid) ? LATELY_MIN_AGE : Min(2 * wait, LATELY_MAX_WAIT);
 	}
+	if (!TransactionIdIsValid(lately->all_see) ||
+		(uint32) (next - read_at) > 2 * LATELY_MAX_AGE)
+		return NULL;
 	if (lately->nheld == 0 || !UndoOthersSee(lately, xid))
 		return NULL;
 	return lately;
+}
+
+/*
+ * Is this the transaction of a held snapshot, which is not young?
+ */
+bool
+UndoHeldForLong(const UndoBounds *bounds, const VirtualTransactionId *vxid)
+{
+	TransactionId next = ReadNextTransactionId();
+
+	for (int i = 0; i < bounds->nheld; i++)
+	{
+		const UndoHeldSnapshot *held = &bounds->held[i];
+
+		if (VxidIsOfProcess(vxid, held->slot) &&
+			vxid->localTransactionId == held->lxid &&
+			(int32) (next - held->xmin) > HELD_MIN_AGE)
+			return true;
+	}
+	return false;
 }
 
 /*

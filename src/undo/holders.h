@@ -12,6 +12,7 @@
 
 #include "executor/execdesc.h"
 #include "port/atomics.h"
+#include "storage/lock.h"
 #include "undo/seen.h"
 #include "utils/backend_status.h"
 
@@ -26,6 +27,8 @@ typedef struct UndoHeldSnapshot
 	bool		serializable;	/* has to be found to conflict with writers */
 	bool		follows;		/* may come to places where a row was moved
 								 * since */
+	bool		shares_keys;	/* ... for FOR KEY SHARE only, and looks who
+								 * put the row there */
 	int			slot;			/* whose it is */
 	LocalTransactionId lxid;
 } UndoHeldSnapshot;
@@ -53,6 +56,7 @@ typedef struct UndoHolderSlot
 	pg_atomic_uint32 xmin;		/* invalid if nothing is published */
 	pg_atomic_uint32 xmax;
 	pg_atomic_uint32 serializable;
+	pg_atomic_uint32 shares_keys;
 
 	/* of a READ COMMITTED transaction: all snapshots that it has */
 	pg_atomic_uint32 lxid;		/* which transaction, or invalid */
@@ -83,7 +87,8 @@ typedef struct UndoHoldersShared
 {
 	pg_atomic_uint32 count;		/* slots with an xmin, and undo workers that
 								 * have seen a held snapshot */
-	char		pad[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint32)];
+	pg_atomic_uint32 lately;	/* the next xid when UndoHoldersLately read */
+	char		pad[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint32)];
 	UndoHolderSlotPadded slots[FLEXIBLE_ARRAY_MEMBER];
 } UndoHoldersShared;
 
@@ -100,6 +105,8 @@ extern void UndoHoldersShmemInit(void);
 extern bool UndoHoldersAny(void);
 extern void UndoHoldersRead(UndoBounds *bounds);
 extern const UndoBounds *UndoHoldersLately(TransactionId xid);
+extern bool UndoHeldForLong(const UndoBounds *bounds,
+							const VirtualTransactionId *vxid);
 extern bool UndoHoldersDrain(const UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);
 

@@ -53,6 +53,8 @@ typedef struct PruneState
 	TransactionId prune_xid;	/* oldest xid that may make more prunable */
 	const UndoBounds *bounds;	/* or NULL */
 	TransactionId waits_for;	/* oldest deleter that all_see has not passed */
+	int			nbetween;
+	int			reads_left;		/* of undo, for the sake of bounds */
 	OffsetNumber dead[InplaceMaxTuplesPerPage];
 	OffsetNumber unused[InplaceMaxTuplesPerPage];
 	OffsetNumber trim[2 * InplaceMaxTuplesPerPage];
@@ -83,8 +85,12 @@ recently_dead_is_gone(Relation rel, Buffer buffer, OffsetNumber off,
 {
 	if (ps->bounds != NULL)
 	{
-		if (inplace_row_between(rel, BufferGetBlockNumber(buffer), off, tup, ps->bounds))
+		if (inplace_row_between(rel, BufferGetBlockNumber(buffer), off, tup, ps->bounds,
+								&ps->reads_left))
+		{
+			ps->nbetween++;
 			return true;
+		}
 		if (!UndoOthersSee(ps->bounds, tup->t_xid))
 			note_waits_for(ps, tup->t_xid);
 	}
@@ -202,6 +208,8 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 	ps.prune_xid = InvalidTransactionId;
 	ps.bounds = bounds;
 	ps.waits_for = InvalidTransactionId;
+	ps.nbetween = 0;
+	ps.reads_left = BETWEEN_MAX_READS;
 
 	res->ndead = res->nunused = 0;
 	res->modified = false;
@@ -238,6 +246,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 		prune_row(rel, buffer, off, vistest, oldest_xmin, no_index, &ps, res);
 	}
 	res->waits_for = ps.waits_for;
+	res->nbetween = ps.nbetween;
 
 	change = (ps.ndead + ps.nunused + ps.ntrim > 0);
 	if (!change)
@@ -297,7 +306,11 @@ inplace_page_prune(Relation rel, Buffer buffer, GlobalVisState *vistest,
  * more is to be had there while it has not changed, unless all_see has passed
  * waits_for.
  */
-#define LOOKS_KEPT	64
+#define LOOKS_KEPT	1024
+
+/* after so many looks in vain one after the other pages are passed by, more and more */
+#define LOOKS_IN_VAIN	8
+#define LOOKS_PASSED_MAX	256
 
 typedef struct PruneLook
 {
@@ -308,6 +321,8 @@ typedef struct PruneLook
 } PruneLook;
 
 static PruneLook looks[LOOKS_KEPT];
+static int	looks_in_vain = 0;
+static int	looks_to_pass = 0;
 
 static bool
 looked_in_vain(Relation rel, Buffer buffer, const UndoBounds *bounds)
@@ -323,7 +338,7 @@ looked_in_vain(Relation rel, Buffer buffer, const UndoBounds *bounds)
 }
 
 static void
-note_look(Relation rel, Buffer buffer, TransactionId waits_for)
+note_look(Relation rel, Buffer buffer, const PruneResult *res)
 {
 	BlockNumber block = BufferGetBlockNumber(buffer);
 	PruneLook  *look = &looks[block % LOOKS_KEPT];
@@ -331,7 +346,12 @@ note_look(Relation rel, Buffer buffer, TransactionId waits_for)
 	look->relnumber = LocatorRel(RelLocator(rel));
 	look->block = block;
 	look->lsn = PageGetLSN(BufferGetPage(buffer));
-	look->waits_for = waits_for;
+	look->waits_for = res->waits_for;
+
+	if (res->nbetween > 0)
+		looks_in_vain = 0;
+	else if (++looks_in_vain > LOOKS_IN_VAIN)
+		looks_to_pass = Min(looks_in_vain, LOOKS_PASSED_MAX);
 }
 
 /*
@@ -362,6 +382,11 @@ inplace_page_prune_opt(Relation rel, Buffer buffer)
 		bounds = inplace_between_bounds(rel, prune_xid);
 		if (bounds == NULL || looked_in_vain(rel, buffer, bounds))
 			return;
+		if (looks_to_pass > 0)
+		{
+			looks_to_pass--;
+			return;
+		}
 	}
 
 	if (!ConditionalLockBuffer(buffer))
@@ -376,7 +401,7 @@ inplace_page_prune_opt(Relation rel, Buffer buffer)
 		inplace_prune_page(rel, buffer, vistest, InvalidTransactionId, bounds, false,
 						   InvalidOffsetNumber, &res);
 		if (bounds != NULL)
-			note_look(rel, buffer, res.waits_for);
+			note_look(rel, buffer, &res);
 	}
 
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);

@@ -36,6 +36,7 @@ typedef struct PruneResult
 	int			nunused;		/* line pointers made LP_UNUSED */
 	bool		modified;		/* the page was changed, with WAL if need be */
 	bool		wants_undo;		/* a row was not restored for want of undo */
+	int			nbetween;		/* rows found to be between two snapshots */
 	TransactionId waits_for;	/* oldest deleter of a row left that all_see
 								 * of the bounds has not passed */
 } PruneResult;

@@ -82,8 +82,9 @@ can_truncate(InplaceVacuum *vac)
 }
 
 /*
- * Has the transaction of a held snapshot the table locked?  Then it is not worth waiting
- * for: what is free meanwhile is not known to others before VACUUM is done.
+ * Has the transaction of a snapshot that is held for long the table locked?  Then it is
+ * not worth waiting for: what is free meanwhile is not known to others before VACUUM is
+ * done.
  */
 static bool
 locked_for_long(InplaceVacuum *vac)
@@ -98,9 +99,8 @@ locked_for_long(InplaceVacuum *vac)
 	SET_LOCKTAG_RELATION(tag, id.dbId, id.relId);
 	others = GetLockConflicts(&tag, AccessExclusiveLock, &n);
 	for (int i = 0; i < n; i++)
-		for (int j = 0; j < vac->bounds->nheld; j++)
-			if (others[i].localTransactionId == vac->bounds->held[j].lxid)
-				return true;
+		if (UndoHeldForLong(vac->bounds, &others[i]))
+			return true;
 	return false;
 }
 

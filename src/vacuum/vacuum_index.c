@@ -212,6 +212,7 @@ wait_for_deleted_pages(Relation rel)
 static RemovedEntries
 removed_from(InplaceVacuum *vac, int i)
 {
+	PgStat_StatTabEntry *stats = pgstat_fetch_stat_tabentry_ext(false, RelationGetRelid(vac->rel));
 	RemovedEntries removed;
 
 	removed.bytes = vac->swept_bytes[i];
@@ -220,6 +221,8 @@ removed_from(InplaceVacuum *vac, int i)
 	/* (not known: as if no row had come) */
 	removed.grown = vac->old_live_tuples > 0 ?
 		vac->new_rel_tuples / vac->old_live_tuples - 1 : -removed.share;
+	removed.inserted = stats == NULL ? 0 :
+		TabInsertsSinceVacuum(stats) / Max(vac->new_rel_tuples, 1);
 	removed.xids_are_taken = !FullTransactionIdEquals(ReadNextFullTransactionId(),
 													  vac->start_xid);
 	removed.is_alone = vac->do_truncate && !UndoStandbyConnected() &&
