@@ -377,21 +377,16 @@ UndoHoldersLately(TransactionId xid)
 	return lately;
 }
 
-/*
- * Is this the transaction of a held snapshot, which is not young?
- */
+/* is this the transaction of a held snapshot? */
 bool
-UndoHeldForLong(const UndoBounds *bounds, const VirtualTransactionId *vxid)
+UndoIsHolder(const UndoBounds *bounds, const VirtualTransactionId *vxid)
 {
-	TransactionId next = ReadNextTransactionId();
-
 	for (int i = 0; i < bounds->nheld; i++)
 	{
 		const UndoHeldSnapshot *held = &bounds->held[i];
 
 		if (VxidIsOfProcess(vxid, held->slot) &&
-			vxid->localTransactionId == held->lxid &&
-			(int32) (next - held->xmin) > HELD_MIN_AGE)
+			vxid->localTransactionId == held->lxid)
 			return true;
 	}
 	return false;

@@ -105,8 +105,7 @@ extern void UndoHoldersShmemInit(void);
 extern bool UndoHoldersAny(void);
 extern void UndoHoldersRead(UndoBounds *bounds);
 extern const UndoBounds *UndoHoldersLately(TransactionId xid);
-extern bool UndoHeldForLong(const UndoBounds *bounds,
-							const VirtualTransactionId *vxid);
+extern bool UndoIsHolder(const UndoBounds *bounds, const VirtualTransactionId *vxid);
 extern bool UndoHoldersDrain(const UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);
 

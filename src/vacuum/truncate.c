@@ -51,6 +51,7 @@
 #define TRUNCATE_WAITER_INTERVAL	20
 #define TRUNCATE_LOCK_INTERVAL		50
 #define TRUNCATE_LOCK_TIMEOUT		5000
+#define TRUNCATE_HELD_TIMEOUT		500
 
 #define TRUNCATE_PREFETCH			((BlockNumber) 32)
 
@@ -82,12 +83,11 @@ can_truncate(InplaceVacuum *vac)
 }
 
 /*
- * Has the transaction of a snapshot that is held for long the table locked?  Then it is
- * not worth waiting for: what is free meanwhile is not known to others before VACUUM is
- * done.
+ * Has the transaction of a held snapshot the table locked, still?  Then it is not worth
+ * waiting for: what is free meanwhile is not known to others before VACUUM is done.
  */
 static bool
-locked_for_long(InplaceVacuum *vac)
+locked_by_held(InplaceVacuum *vac)
 {
 	LockRelId	id = vac->rel->rd_lockInfo.lockRelId;
 	LOCKTAG		tag;
@@ -99,7 +99,7 @@ locked_for_long(InplaceVacuum *vac)
 	SET_LOCKTAG_RELATION(tag, id.dbId, id.relId);
 	others = GetLockConflicts(&tag, AccessExclusiveLock, &n);
 	for (int i = 0; i < n; i++)
-		if (UndoHeldForLong(vac->bounds, &others[i]))
+		if (UndoIsHolder(vac->bounds, &others[i]))
 			return true;
 	return false;
 }
@@ -114,7 +114,8 @@ try_lock(InplaceVacuum *vac)
 		CHECK_FOR_INTERRUPTS();
 
 		waited += TRUNCATE_LOCK_INTERVAL;
-		if (waited > TRUNCATE_LOCK_TIMEOUT || locked_for_long(vac))
+		if (waited > TRUNCATE_LOCK_TIMEOUT ||
+			(waited > TRUNCATE_HELD_TIMEOUT && locked_by_held(vac)))
 		{
 			ereport(vac->verbose ? INFO : DEBUG2,
 					(errmsg("\"%s\": stopping truncate due to conflicting lock request",
