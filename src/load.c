@@ -41,6 +41,7 @@
 #include "modify/modify.h"
 #include "page/recent.h"
 #include "redo/redo.h"
+#include "row/evict.h"
 #include "row/memory_lock.h"
 #include "row/release.h"
 #include "row/restore.h"
@@ -237,6 +238,13 @@ DefineSettings(void)
 							 &inplace_prune_between,
 							 false,
 							 PGC_POSTMASTER, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.evict_deleted_rows",
+							 "The space of deleted rows is used again while old snapshots still want them.",
+							 "Their values go to undo when somebody needs the room.",
+							 &inplace_evict_deleted_rows,
+							 false,
+							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.row_locks_in_memory",
 							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",

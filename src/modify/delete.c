@@ -19,6 +19,7 @@
 #include "access/visibilitymap.h"
 #include "freeze/freeze_stats.h"
 #include "modify/modify.h"
+#include "modify/room.h"
 #include "modify/toast.h"
 #include "page/page.h"
 #include "page/recent.h"
@@ -206,6 +207,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	ItemPointerData read_version;
 	FreezeUnset unset;
 	DeletePreparation dp = {0};
+	Size		room;
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -273,7 +275,9 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	else
 		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
 						 &dp, &unset);
+	room = RoomToCome(rel, buffer, off);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	inplace_tell_of_room(rel, blk, room);
 	if (rc.memory.own)
 		inplace_drop_memory_lock(rel, blk, off);
 	if (BufferIsValid(vmbuffer))

@@ -60,7 +60,7 @@ static const FlagName natts_names[] = {
 	{IP_UNCHANGED, "UNCHANGED"}
 };
 
-StaticAssertDecl(lengthof(infomask_names) + lengthof(natts_names) <= INPLACE_MAX_FLAGS,
+StaticAssertDecl(lengthof(infomask_names) + lengthof(natts_names) + 1 <= INPLACE_MAX_FLAGS,
 				 "INPLACE_MAX_FLAGS is too small");
 
 int
@@ -74,6 +74,8 @@ inplace_flag_names(const InplaceTupleHeaderData *hdr, const char **names)
 	for (int i = 0; i < lengthof(natts_names); i++)
 		if (hdr->t_natts & natts_names[i].bit)
 			names[n++] = natts_names[i].name;
+	if (HdrIsEvicted(hdr))
+		names[n++] = "EVICTED";
 	return n;
 }
 
@@ -736,7 +738,9 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
 	const bits8 *bits = HdrBits(tup);
 	uint32		o = *off;
 
-	natts = Min(natts, (int) HdrNatts(tup));
+	if (unlikely(HdrIsEvicted(tup)))
+		return -1;
+	natts = Min(natts, HdrNatts(tup));
 
 	for (; attnum < natts; attnum++)
 	{

@@ -1,0 +1,160 @@
+/*-------------------------------------------------------------------------
+ *
+ * room.c
+ *	  Room for new rows, of deleted ones that old snapshots still want.
+ *
+ * Rows are put where the server's RelationGetBufferForTuple says, which goes by the free
+ * space map, and never changes a page to make room.  So while a snapshot is held
+ *	- a delete tells the free space map how much there will be when the page's deleted rows
+ *	  have been evicted (row/evict.c), each time that is HINT_STEP bytes more, and
+ *	- before the server's function is asked, the pages that it would look at are looked at
+ *	  here: deleted rows are evicted where there is not enough room, and it is led to the first
+ *	  page that has enough.
+ * Where there is less than the map says, because the deleter has not committed or
+ * somebody else was there first, the map is put right, as the server does.  Then VACUUM, or the
+ * next deletes of rows of that page, tell it again.
+ *
+ * Lock order: one data page, then undo pages; the free space map with nothing locked.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/hio.h"
+#include "modify/room.h"
+#include "page/page.h"
+#include "page/tuple.h"
+#include "row/evict.h"
+#include "storage/freespace.h"
+#include "vacuum/prune.h"
+
+/* pages that are looked at for one row */
+#define ROOM_MAX_TRIES		16
+/* the free space map is told of so many bytes, or more of them */
+#define HINT_STEP			(BLCKSZ / 8)
+/* its upper levels are brought up to date for so many of its pages, and so often */
+#define HINT_REGION			4000
+#define HINT_UPPER_EVERY	32
+
+/*
+ * Is there room on the page?  If not, make it, if it can be had.  *space: what there is in the
+ * end.
+ */
+static bool
+page_has_room(Relation rel, Buffer buffer, Size needed, Size *space)
+{
+	static EvictPlan plan;		/* large, and never in use twice */
+	Page		page = BufferGetPage(buffer);
+	bool		reserved = false;
+
+	/* without the lock this is a hint */
+	*space = PageGetHeapFreeSpace(page);
+	if (PageIsNew(page) || *space >= needed)
+		return true;
+	if (!TransactionIdIsValid(((PageHeader) page)->pd_prune_xid))
+		return false;
+
+	for (;;)
+	{
+		bool		planned;
+
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		page = RowPage(rel, buffer);
+		*space = PageGetHeapFreeSpace(page);
+		if (*space < needed)
+		{
+			(void) inplace_page_prune(rel, buffer, GlobalVisTestFor(rel),
+									  InvalidOffsetNumber);
+			*space = PageGetHeapFreeSpace(page);
+		}
+		planned = *space < needed &&
+			PageGetMaxOffsetNumber(page) < InplaceMaxTuplesPerPage &&
+			inplace_plan_eviction(rel, buffer, InvalidOffsetNumber,
+								  needed - *space, &plan);
+		if (planned && inplace_eviction_has_room(rel, &plan))
+		{
+			inplace_evict(rel, buffer, &plan);
+			*space = PageGetHeapFreeSpace(page);
+			planned = false;
+		}
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (!planned || reserved)
+			return *space >= needed;
+		reserved = true;
+		if (!inplace_reserve_eviction(rel, &plan.room))
+			return false;
+	}
+}
+
+void
+inplace_find_room(Relation rel, Size len, int options, BulkInsertState bistate)
+{
+	BlockNumber current = RelationGetTargetBlock(rel);
+	BlockNumber blk;
+	Size		needed = MAXALIGN(len) +
+		RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+
+	if ((options & HEAP_INSERT_SKIP_FSM) || !inplace_can_evict(rel) ||
+		BulkInsertHasPages(bistate))
+		return;
+	if (bistate != NULL && BufferIsValid(bistate->current_buf))
+		current = BufferGetBlockNumber(bistate->current_buf);
+
+	blk = BlockNumberIsValid(current) ? current : GetPageWithFreeSpace(rel, needed);
+	for (int i = 0; BlockNumberIsValid(blk) && i < ROOM_MAX_TRIES; i++)
+	{
+		Buffer		buffer = ReadBuffer(rel, blk);
+		Size		space;
+		bool		has_room = page_has_room(rel, buffer, needed, &space);
+
+		ReleaseBuffer(buffer);
+		if (has_room)
+		{
+			if (blk == current)
+				return;
+			RecordPageWithFreeSpace(rel, blk, space);
+			if (bistate != NULL)
+				ReleaseBulkInsertStatePin(bistate);
+			RelationSetTargetBlock(rel, blk);
+			return;
+		}
+		blk = RecordAndGetPageWithFreeSpace(rel, blk, space, needed);
+	}
+}
+
+Size
+inplace_room_to_come(Buffer buffer, OffsetNumber off)
+{
+	Page		page = BufferGetPage(buffer);
+	Size		sum;
+	Size		row = ItemIdGetLength(PageGetItemId(page, off));
+
+	if (PageGetMaxOffsetNumber(page) >= InplaceMaxTuplesPerPage)
+		return 0;
+	sum = inplace_evictable_bytes(page);
+	if (sum < HINT_STEP || sum / HINT_STEP == (sum - Min(row, sum)) / HINT_STEP)
+		return 0;
+	return PageGetHeapFreeSpace(page) + sum;
+}
+
+void
+inplace_tell_of_room(Relation rel, BlockNumber blk, Size space)
+{
+	static RelFileLocator locator;
+	static BlockNumber region;
+	static int	told = 0;
+
+	if (space == 0)
+		return;
+	RecordPageWithFreeSpace(rel, blk, space);
+
+	/* who has no page to begin with looks at the map from its top */
+	if (told-- <= 0 || region != blk / HINT_REGION ||
+		!RelFileLocatorEquals(locator, RelLocator(rel)))
+	{
+		FreeSpaceMapVacuumRange(rel, blk, blk + 1);
+		locator = RelLocator(rel);
+		region = blk / HINT_REGION;
+		told = HINT_UPPER_EVERY;
+	}
+}

@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * room.h
+ *	  Room for new rows, of deleted ones that old snapshots still want; see room.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_ROOM_H
+#define INPLACE_ROOM_H
+
+#include "inplace.h"
+
+#include "access/hio.h"
+#include "row/evict.h"
+#include "undo/holders.h"
+
+/*
+ * Is there, besides the setting, a snapshot that keeps deleted rows?  Without one all
+ * this costs a look at a counter.
+ */
+static inline bool
+RoomIsScarce(void)
+{
+	return unlikely(inplace_evict_deleted_rows) && UndoHoldersAny();
+}
+
+extern void inplace_find_room(Relation rel, Size len, int options,
+							  BulkInsertState bistate);
+
+/*
+ * The page that the server's function gives is then one of which rows have been evicted,
+ * if there is one.  No page is locked.
+ */
+static inline void
+MakeRoom(Relation rel, Size len, int options, BulkInsertState bistate)
+{
+	if (RoomIsScarce())
+		inplace_find_room(rel, len, options, bistate);
+}
+
+extern Size inplace_room_to_come(Buffer buffer, OffsetNumber off);
+extern void inplace_tell_of_room(Relation rel, BlockNumber blk, Size space);
+
+/*
+ * The row at off of the locked page has been deleted: what the free space map is to be
+ * told when the page is unlocked, or zero.
+ */
+static inline Size
+RoomToCome(Relation rel, Buffer buffer, OffsetNumber off)
+{
+	return RoomIsScarce() && inplace_may_evict(rel) ?
+		inplace_room_to_come(buffer, off) : 0;
+}
+
+#endif							/* INPLACE_ROOM_H */
