@@ -39,6 +39,7 @@
 #include "own.h"
 #include "page/protect.h"
 #include "modify/modify.h"
+#include "modify/room.h"
 #include "page/recent.h"
 #include "redo/redo.h"
 #include "row/evict.h"
@@ -343,6 +344,7 @@ _PG_init(void)
 	RegisterXactCallback(InplaceXactCallback, NULL);
 	InplaceGuardClient();
 	UndoRegisterCallbacks();
+	RoomRegisterCallbacks();
 	inplace_register_row_page_callbacks();
 	InplaceRegisterMemoryLockCallbacks();
 	InplaceRegisterLockPrepare();

@@ -277,7 +277,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 						 &dp, &unset);
 	room = RoomToCome(rel, buffer, off);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	inplace_tell_of_room(rel, blk, room);
+	inplace_note_room(rel, blk, room);
 	if (rc.memory.own)
 		inplace_drop_memory_lock(rel, blk, off);
 	if (BufferIsValid(vmbuffer))

@@ -5,8 +5,9 @@
  *
  * Rows are put where the server's RelationGetBufferForTuple says, which goes by the free
  * space map, and never changes a page to make room.  So while a snapshot is held
- *	- a delete tells the free space map how much there will be when the page's deleted rows
- *	  have been evicted (row/evict.c), each time that is HINT_STEP bytes more, and
+ *	- a transaction that deletes rows, or moves them, tells the free space map when it
+ *	  commits how much there will be when the page's deleted rows have been evicted
+ *	  (row/evict.c), if that is another HINT_STEP bytes more, and
  *	- before the server's function is asked, the pages that it would look at are looked at
  *	  here: deleted rows are evicted where there is not enough room, and it is led to the first
  *	  page that has enough.
@@ -32,9 +33,6 @@
 #define ROOM_MAX_TRIES		16
 /* the free space map is told of so many bytes, or more of them */
 #define HINT_STEP			(BLCKSZ / 8)
-/* its upper levels are brought up to date for so many of its pages, and so often */
-#define HINT_REGION			4000
-#define HINT_UPPER_EVERY	32
 
 /*
  * Is there room on the page?  If not, make it, if it can be had.  *space: what there is in the
@@ -137,24 +135,99 @@ inplace_room_to_come(Buffer buffer, OffsetNumber off)
 	return PageGetHeapFreeSpace(page) + sum;
 }
 
-void
-inplace_tell_of_room(Relation rel, BlockNumber blk, Size space)
+/*
+ * What this transaction's commit is to tell the map.  Before that nobody could use it, and
+ * the first who looks would put the map right.
+ */
+typedef struct RoomNote
 {
-	static RelFileLocator locator;
-	static BlockNumber region;
-	static int	told = 0;
+	Oid			relid;
+	BlockNumber blk;
+	uint16		space;
+} RoomNote;
+
+#define ROOM_NOTES	4096
+
+static RoomNote notes[ROOM_NOTES];
+static int	nnotes = 0;
+
+void
+inplace_note_room(Relation rel, BlockNumber blk, Size space)
+{
+	RoomNote   *note = &notes[blk % ROOM_NOTES];
 
 	if (space == 0)
 		return;
-	RecordPageWithFreeSpace(rel, blk, space);
+	if (note->space == 0)
+		nnotes++;
+	else if (note->relid == RelationGetRelid(rel) && note->blk != blk)
+		RecordPageWithFreeSpace(rel, note->blk, note->space);
+	note->relid = RelationGetRelid(rel);
+	note->blk = blk;
+	note->space = space;
+}
 
-	/* who has no page to begin with looks at the map from its top */
-	if (told-- <= 0 || region != blk / HINT_REGION ||
-		!RelFileLocatorEquals(locator, RelLocator(rel)))
+static void
+forget_notes(void)
+{
+	if (nnotes == 0)
+		return;
+	memset(notes, 0, sizeof(notes));
+	nnotes = 0;
+}
+
+/*
+ * Tell the map of the table whose first note is there; its upper levels, too, for who has no
+ * page to begin with looks at it from the top.  (The table is locked, if it is still there.)
+ */
+static void
+tell_table(int first)
+{
+	Oid			relid = notes[first].relid;
+	Relation	rel = RelationIdGetRelation(relid);
+	BlockNumber low = notes[first].blk;
+	BlockNumber high = low;
+
+	for (int i = first; i < ROOM_NOTES; i++)
 	{
-		FreeSpaceMapVacuumRange(rel, blk, blk + 1);
-		locator = RelLocator(rel);
-		region = blk / HINT_REGION;
-		told = HINT_UPPER_EVERY;
+		RoomNote   *note = &notes[i];
+
+		if (note->space == 0 || note->relid != relid)
+			continue;
+		if (RelationIsValid(rel) && RelationIsInplace(rel))
+		{
+			RecordPageWithFreeSpace(rel, note->blk, note->space);
+			low = Min(low, note->blk);
+			high = Max(high, note->blk);
+		}
+		note->space = 0;
+		nnotes--;
 	}
+	if (!RelationIsValid(rel))
+		return;
+	if (RelationIsInplace(rel))
+		FreeSpaceMapVacuumRange(rel, low, high + 1);
+	RelationClose(rel);
+}
+
+static void
+room_xact_callback(XactEvent event, void *arg)
+{
+	if (likely(nnotes == 0))
+		return;
+	if (event == XACT_EVENT_PRE_COMMIT)
+	{
+		for (int i = 0; i < ROOM_NOTES && nnotes > 0; i++)
+			if (notes[i].space != 0)
+				tell_table(i);
+	}
+	else if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+		forget_notes();
+}
+
+/* once, by the postmaster: its children inherit it */
+void
+RoomRegisterCallbacks(void)
+{
+	RegisterXactCallback(room_xact_callback, NULL);
 }

@@ -39,11 +39,12 @@ MakeRoom(Relation rel, Size len, int options, BulkInsertState bistate)
 }
 
 extern Size inplace_room_to_come(Buffer buffer, OffsetNumber off);
-extern void inplace_tell_of_room(Relation rel, BlockNumber blk, Size space);
+extern void inplace_note_room(Relation rel, BlockNumber blk, Size space);
+extern void RoomRegisterCallbacks(void);
 
 /*
- * The row at off of the locked page has been deleted: what the free space map is to be
- * told when the page is unlocked, or zero.
+ * The row at off of the locked page has been deleted: what is to be noted for the free
+ * space map when the page is unlocked, or zero.
  */
 static inline Size
 RoomToCome(Relation rel, Buffer buffer, OffsetNumber off)

@@ -442,7 +442,7 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
 		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-	inplace_tell_of_room(rel, us->blk, room);
+	inplace_note_room(rel, us->blk, room);
 	if (us->rc.memory.own)
 		inplace_drop_memory_lock(rel, us->blk, us->off);
 	if (TidHasTag(&slot->tts_tid))
