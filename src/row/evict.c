@@ -52,6 +52,7 @@
 #include "undo/space.h"
 #include "undo/undo.h"
 #include "undo/undorel.h"
+#include "utils/guc.h"
 #include "wal/log_evict.h"
 
 bool		inplace_evict_deleted_rows = false;
@@ -77,6 +78,18 @@ inplace_can_evict(Relation rel)
 	return inplace_may_evict(rel) &&
 		(TransactionIdIsValid(GetCurrentTransactionIdIfAny()) ||
 		 (!IsInParallelMode() && !InplaceXidsRunShort()));
+}
+
+static bool
+evicts_always(void)
+{
+#ifdef USE_ASSERT_CHECKING
+	const char *always = GetConfigOption("inplace_test.evict_always", true, false);
+
+	return always != NULL && strcmp(always, "on") == 0;
+#else
+	return false;
+#endif
 }
 
 static inline bool
@@ -140,6 +153,8 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 	Size		on_page = 0;
 	Size		sum = 0;
 
+	if (unlikely(evicts_always()))
+		worth = 1;
 	plan->n = 0;
 	plan->gain = 0;
 	plan->newest_xid = InvalidTransactionId;
@@ -268,4 +283,22 @@ inplace_evict(Relation rel, Buffer buffer, EvictPlan *plan)
 		evict_rows(rel, buffer, plan, &plan->rows[done], n);
 		done += n;
 	}
+}
+
+void
+inplace_evict_in_test(Relation rel, Buffer buffer)
+{
+	static EvictPlan plan;		/* large, and never in use twice */
+	UndoRoom	room = UndoRoomForEviction(BLCKSZ);
+
+	if (likely(!evicts_always()) || InterruptHoldoffCount > 0 ||
+		!inplace_can_evict(rel) ||
+		!TransactionIdIsValid(((PageHeader) BufferGetPage(buffer))->pd_prune_xid) ||
+		!inplace_reserve_eviction(rel, &room))
+		return;
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (inplace_plan_eviction(rel, buffer, InvalidOffsetNumber, 1, &plan) &&
+		inplace_eviction_has_room(rel, &plan))
+		inplace_evict(rel, buffer, &plan);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 }

@@ -52,6 +52,12 @@ extern bool inplace_eviction_has_room(Relation rel, EvictPlan *plan);
 
 extern void inplace_evict(Relation rel, Buffer buffer, EvictPlan *plan);
 
+/*
+ * With assertions, and the setting inplace_test.evict_always: whoever reads a page, which
+ * is pinned, evicts what can be, so that other tests meet evicted rows.
+ */
+extern void inplace_evict_in_test(Relation rel, Buffer buffer);
+
 /* bytes that evicting all deleted rows of the page might bring, whoever deleted them */
 extern Size inplace_evictable_bytes(Page page);
 
