@@ -84,13 +84,27 @@ page_has_room(Relation rel, Buffer buffer, Size needed, Size *space)
 	}
 }
 
+/*
+ * What the server's function takes for enough: a page keeps what fillfactor says, unless it
+ * is as good as empty.
+ */
+static Size
+space_for(Relation rel, Size len)
+{
+	Size		nearly_empty = MaxHeapTupleSize -
+		(MaxHeapTuplesPerPage / 8 * sizeof(ItemIdData));
+	Size		needed = MAXALIGN(len) +
+		RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+
+	return needed > nearly_empty ? Max(MAXALIGN(len), nearly_empty) : needed;
+}
+
 void
 inplace_find_room(Relation rel, Size len, int options, BulkInsertState bistate)
 {
 	BlockNumber current = RelationGetTargetBlock(rel);
 	BlockNumber blk;
-	Size		needed = MAXALIGN(len) +
-		RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
+	Size		needed = space_for(rel, len);
 
 	if ((options & HEAP_INSERT_SKIP_FSM) || !inplace_can_evict(rel) ||
 		BulkInsertHasPages(bistate))

@@ -515,9 +515,9 @@ check_or_wait(UpdateState *us, Snapshot crosscheck, bool wait,
 	/*
 	 * A row that is too large before toasting cannot be compared by offsets;
 	 * it is after toasting.  Until then its key columns are compared when it
-	 * has been copied.
+	 * has been copied.  (An evicted row is not there to be changed.)
 	 */
-	if (compared)
+	if (compared && !HdrIsEvicted(current_tuple(us)))
 		find_changes(us);
 	else
 		us->key_changed = us->key_changed_early;
