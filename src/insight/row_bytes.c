@@ -49,8 +49,6 @@ check_flags(const InplaceTupleHeaderData *h)
 	{
 		if (!(m & IP_DELETED))
 			return "evicted, but not deleted";
-		if (HdrIsLocked(h))
-			return "evicted, yet locked";
 		if (HdrIsBareDelete(h))
 			return "evicted, but does not lead to undo";
 		if ((h->t_natts & ~IP_NATTS_MASK) || (m & IP_PADDED))

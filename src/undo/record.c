@@ -330,14 +330,15 @@ lock_problem(const UndoRecord *rec, const InplaceTupleHeaderData *newer)
 }
 
 /*
- * An evicted row has its values in the record, and no other row leads to such a one.
+ * An evicted row has its values in the record, and no other row leads to such a one.  (One
+ * that was moved may have been locked since, and then the lock's record leads there.)
  */
 static const char *
 eviction_problem(const UndoRecord *rec, const InplaceTupleHeaderData *newer)
 {
 	bool		evicted = (rec->hdr.ur_flags & UR_EVICTED) != 0;
 
-	if (evicted == HdrIsEvicted(newer))
+	if (is_of_version(rec) || evicted == HdrIsEvicted(newer))
 		return NULL;
 	return evicted ? "is that of an evicted row" : "does not have the values of the evicted row";
 }
