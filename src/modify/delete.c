@@ -207,7 +207,6 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	ItemPointerData read_version;
 	FreezeUnset unset;
 	DeletePreparation dp = {0};
-	Size		room;
 
 	InplaceRequirePreload();
 	if (IsInParallelMode())
@@ -275,9 +274,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	else
 		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
 						 &dp, &unset);
-	room = RoomToCome(rel, buffer, off);
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	inplace_note_room(rel, blk, room);
+	UnlockAfterDelete(rel, buffer, off);
 	if (rc.memory.own)
 		inplace_drop_memory_lock(rel, blk, off);
 	if (BufferIsValid(vmbuffer))

@@ -170,8 +170,6 @@ inplace_note_room(Relation rel, BlockNumber blk, Size space)
 {
 	RoomNote   *note = &notes[blk % ROOM_NOTES];
 
-	if (space == 0)
-		return;
 	if (note->space == 0)
 		nnotes++;
 	else if (note->relid == RelationGetRelid(rel) && note->blk != blk)

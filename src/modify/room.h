@@ -43,14 +43,18 @@ extern void inplace_note_room(Relation rel, BlockNumber blk, Size space);
 extern void RoomRegisterCallbacks(void);
 
 /*
- * The row at off of the locked page has been deleted: what is to be noted for the free
- * space map when the page is unlocked, or zero.
+ * The row at off of the locked page has been deleted, or moved: unlock it, and note what
+ * the free space map is to be told.
  */
-static inline Size
-RoomToCome(Relation rel, Buffer buffer, OffsetNumber off)
+static inline void
+UnlockAfterDelete(Relation rel, Buffer buffer, OffsetNumber off)
 {
-	return RoomIsScarce() && inplace_may_evict(rel) ?
+	Size		room = RoomIsScarce() && inplace_may_evict(rel) ?
 		inplace_room_to_come(buffer, off) : 0;
+
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (room > 0)
+		inplace_note_room(rel, BufferGetBlockNumber(buffer), room);
 }
 
 #endif							/* INPLACE_ROOM_H */

@@ -418,7 +418,6 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 {
 	Relation	rel = us->rel;
 	ItemPointerData version;
-	Size		room;
 
 	TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
 	CheckForSerializableConflictIn(rel, &version, us->blk);
@@ -437,12 +436,13 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 		inplace_update_by_move(us);
 	forget_logical(us);
 	finish_slot(us, slot, in_place);
-	room = in_place ? 0 : RoomToCome(rel, us->buffer, us->off);
 
 	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
 		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
-	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-	inplace_note_room(rel, us->blk, room);
+	if (in_place)
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	else
+		UnlockAfterDelete(rel, us->buffer, us->off);
 	if (us->rc.memory.own)
 		inplace_drop_memory_lock(rel, us->blk, us->off);
 	if (TidHasTag(&slot->tts_tid))

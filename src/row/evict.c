@@ -161,7 +161,7 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 	if (PageIsNew(page) || inplace_evictable_bytes(page) < worth)
 		return false;
 
-	/* moving the items together finds a corrupted page, but that is too late then */
+	/* compacting finds a corrupted page, but that is too late then */
 	inplace_check_items(rel, page, blk);
 	rec = palloc(sizeof(UndoRecord));
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
