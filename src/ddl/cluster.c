@@ -233,6 +233,30 @@ write_simple(CopyState *cs, BlockNumber blk, OffsetNumber off,
 }
 
 /*
+ * The walk begins at an evicted row.  In the new table it stands as a deleted row does:
+ * with the values of the version before, to which the walk is moved on.  If nobody
+ * needs that it has none.
+ */
+static void
+collect_evicted(CopyState *cs, ChainWalk *walk, CopyVersion *v)
+{
+	InplaceTupleHeaderData gone = *walk->tuple;
+
+	v->cid = InvalidCommandId;
+	if (inplace_walk_back_needed(walk, cs->oldest_xmin))
+	{
+		v->tuple = reform(cs, walk->blk, walk->off, walk->tuple, walk->len, &v->len);
+		gone.t_natts = v->tuple->t_natts;
+	}
+	else
+	{
+		v->len = SizeOfInplaceTupleHeader;
+		v->tuple = palloc(v->len);
+	}
+	*v->tuple = gone;
+}
+
+/*
  * Collect the versions of a row that are to be written, the newest first.  Returns
  * their number.
  */
@@ -252,6 +276,15 @@ collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 
 	v = palloc(max * sizeof(CopyVersion));
 	walk = inplace_walk_begin(cs->copies, cs->old, blk, off, tup, len);
+	if (HdrIsEvicted(walk->tuple))
+	{
+		v[n].replaced = replaced;
+		collect_evicted(cs, walk, &v[n++]);
+		*versions = v;
+		if (HdrIsEvicted(walk->tuple))
+			return n;
+		replaced = walk->rec.replaced;
+	}
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
