@@ -110,7 +110,7 @@ SET LOCAL enable_seqscan = off;
 SET LOCAL enable_bitmapscan = off;
 DECLARE c CURSOR FOR SELECT count(*), sum(id) FROM t WHERE p <@ box '(505,500),(510,510)';
 DECLARE d SCROLL CURSOR FOR SELECT id FROM t WHERE h = 107 AND id < 120;
-DECLARE e CURSOR FOR SELECT id, p <-> point (20, 3) FROM t WHERE p <@ box '(0,0),(600,600)' ORDER BY p <-> point (20, 3) LIMIT 5;
+DECLARE e CURSOR FOR SELECT p <-> point (20, 3) FROM t WHERE p <@ box '(0,0),(600,600)' ORDER BY p <-> point (20, 3) LIMIT 5;
 FETCH FROM d;
 FETCH FROM e;
 UPDATE t SET p = point(1, 1) WHERE p <@ box '(505,500),(510,510)';
