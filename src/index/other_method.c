@@ -16,7 +16,10 @@
  * Inserting.  The method's own aminsert does it, but for GIN.  There a TID stands once
  * under a key in the tree, but would be in the list of pending entries as often as it
  * has been inserted, and what works off the list does not expect that.  So entries go
- * straight into the tree, and those alone whose keys the version before did not have.
+ * straight into the tree.  A scan looks for rows that fit in the list, and in the tree,
+ * but does not put together what a row has in either.  So all keys of the new version
+ * go into the tree, unless nothing is pending: then those that the version before did
+ * not have, whose keys are there.
  * For a hash index it is looked whether the entry is there.  GiST may have it twice.
  * Equal values need not be identical, nor are they compared.
  *
@@ -283,6 +286,21 @@ gin_insert_column(GinState *state, OffsetNumber attnum, Datum value, bool isnull
 	}
 }
 
+/*
+ * Is nothing pending?  What is worked off the list is in the tree before it leaves the list.
+ */
+static bool
+gin_nothing_pending(Relation index)
+{
+	Buffer		buffer = ReadBuffer(index, GIN_METAPAGE_BLKNO);
+	bool		result;
+
+	LockBuffer(buffer, GIN_SHARE);
+	result = GinPageGetMeta(BufferGetPage(buffer))->head == InvalidBlockNumber;
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
 static void
 gin_insert(Relation table, Relation index, const Datum *values, const bool *isnull,
 		   InplaceTupleHeader old, ItemPointer tid)
@@ -290,8 +308,9 @@ gin_insert(Relation table, Relation index, const Datum *values, const bool *isnu
 	GinState   *state = palloc(sizeof(GinState));
 	Datum		old_values[INDEX_MAX_KEYS];
 	bool		old_isnull[INDEX_MAX_KEYS];
-	bool		had = inplace_key_of_tuple(table, index, old, tid, old_values,
-										   old_isnull) == KEY_FOUND;
+	bool		had = old != NULL && gin_nothing_pending(index) &&
+		inplace_key_of_tuple(table, index, old, tid, old_values,
+							 old_isnull) == KEY_FOUND;
 
 	initGinState(state, index);
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
@@ -301,8 +320,8 @@ gin_insert(Relation table, Relation index, const Datum *values, const bool *isnu
 }
 
 /*
- * The entries of the version in the slot, which has replaced "old".  No page is locked;
- * memory is the caller's to free.
+ * The entries of the version in the slot, which has replaced "old", or NULL if that is
+ * not sure to have entries.  No page is locked; memory is the caller's to free.
  */
 void
 inplace_other_insert(Relation table, Relation index, ItemPointer tid,

@@ -589,7 +589,9 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 		}
 		index = index_open(ti->indexid, RowExclusiveLock);
 		if (ti->other)
-			inplace_other_insert(rel, index, tid, old, slot);
+			/* (code of users may have changed the row once more meanwhile) */
+			inplace_other_insert(rel, index, tid,
+								 taking->own_code ? old : NULL, slot);
 		else
 			insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);

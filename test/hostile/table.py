@@ -275,6 +275,7 @@ def query(r, spread):
         lambda: ("a", f"a <@ '{{1,2,{r.randint(1, 6)}}}'", None),
         lambda: ("a", f"a @> '{{{r.randint(1, 6)}}}' AND j > 5", None),
         lambda: ("a", "a @> '{}'", None),
+        lambda: ("a", f"a @> '{{{r.randint(1, 6)},{r.randint(1, 6)}}}'", None),
         lambda: ("n", f"n = {n_value(r)} OR a @> '{{{r.randint(1, 6)}}}'", None),
         lambda: ("j", f"j = {r.randint(0, 10)} AND k > 3", None),
         lambda: ("p", f"p <@ box(point(0, 0), {p_value(r)})", None),

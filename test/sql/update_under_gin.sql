@@ -128,6 +128,23 @@ SELECT count(*), sum(id) FROM m WHERE a @> '{1,2}';
 RESET enable_seqscan;
 SELECT count(*) FILTER (WHERE a @> '{1}'), count(*) FILTER (WHERE a @> '{7}'), count(*) FILTER (WHERE a @> '{1,2}'), sum(id) FILTER (WHERE a @> '{1,2}') FROM m;
 
+-- Some keys of a row are pending, others in the tree.
+CREATE TABLE pend (id int PRIMARY KEY, a int[]) USING inplace;
+CREATE INDEX pend_a ON pend USING gin (a);
+INSERT INTO pend VALUES (1, '{1,2}');
+UPDATE pend SET a = '{2,3}';
+SET enable_seqscan = off;
+SELECT id FROM pend WHERE a @> '{2,3}';
+UPDATE pend SET a = '{3,1,4}';
+UPDATE pend SET a = '{4,2,1}';
+SELECT id FROM pend WHERE a @> '{1,2,4}';
+SELECT id FROM pend WHERE a @> '{3}';
+SELECT gin_clean_pending_list('pend_a') > 0 AS cleaned;
+UPDATE pend SET a = '{2,4,5}';
+SELECT id FROM pend WHERE a @> '{2,4,5}';
+SELECT id FROM pend WHERE a @> '{1}';
+RESET enable_seqscan;
+
 -- Values in the TOAST table are looked up for it.
 CREATE TABLE big (id int PRIMARY KEY, a text[]) USING inplace WITH (autovacuum_enabled = off);
 ALTER TABLE big ALTER a SET STORAGE EXTERNAL;
