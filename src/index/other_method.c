@@ -20,8 +20,9 @@
  * but does not put together what a row has in either.  So all keys of the new version
  * go into the tree, unless nothing is pending: then those that the version before did
  * not have, whose keys are there.
- * For a hash index it is looked whether the entry is there.  GiST may have it twice.
- * Equal values need not be identical, nor are they compared.
+ * For a hash or GiST index it is looked whether the entry is there.  GiST may have it
+ * twice all the same (gist_entry.c).  Equal values need not be identical, nor are they
+ * compared.
  *
  * Removing.  VACUUM sweeps these indexes as it sweeps inplace_btree ones: sweep_gin.c,
  * sweep_bulk.c.  That is so whatever the setting says, for it may have been on before.
@@ -56,6 +57,7 @@
 #include "catalog/pg_proc_d.h"
 #include "catalog/pg_type_d.h"
 #include "commands/extension.h"
+#include "index/gist_entry.h"
 #include "index/key.h"
 #include "index/other_method.h"
 #include "miscadmin.h"
@@ -344,6 +346,9 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 		(isnull[0] || hash_entry_exists(index, values[0], tid)))
 		return;
 	inplace_payload_of_slot(index, slot, values, isnull);
+	if (index->rd_rel->relam == GIST_AM_OID &&
+		inplace_gist_has_entry(index, values, isnull, tid))
+		return;
 	info = makeNode(IndexInfo);
 	info->ii_NumIndexAttrs = form->indnatts;
 	info->ii_NumIndexKeyAttrs = form->indnkeyatts;

@@ -125,7 +125,7 @@ ROLLBACK;
 
 -- VACUUM takes former keys out, and clears the marks in the next one.  Once the mark is
 -- gone nothing is rechecked: an entry left over would show.
-UPDATE t SET p = point(id % 13, id % 17) WHERE id % 7 = 0;		-- a key twice keeps the mark
+UPDATE t SET p = point(id % 13, id % 17) WHERE id % 7 = 0;
 UPDATE t SET r = int4range(id, id + 2) WHERE id % 7 = 0;
 SELECT alone();
 VACUUM t;
@@ -135,10 +135,12 @@ VACUUM t;
 SELECT stale(), (SELECT relpages = relallvisible FROM pg_class WHERE oid = 't'::regclass) AS all_visible;
 SELECT * FROM differences();
 SELECT moved();
--- A row that has a key twice in an index.
-UPDATE t SET p = point(1, 2) WHERE id = 70;
-UPDATE t SET p = point(1, 3) WHERE id = 70;
-UPDATE t SET p = point(1, 2) WHERE id = 70;
+-- There and back gives no second entry of a key, but for nulls, which are not looked
+-- for.  A row that has an entry twice in an index keeps its mark.
+UPDATE t SET p = point(1, 2) WHERE id IN (70, 71);
+UPDATE t SET p = CASE WHEN id = 71 THEN point(1, 3) END WHERE id IN (70, 71);
+UPDATE t SET p = point(1, 2) WHERE id IN (70, 71);
+UPDATE t SET p = CASE WHEN id = 71 THEN point(1, 3) END WHERE id IN (70, 71);
 SELECT alone();
 VACUUM (INDEX_CLEANUP on) t;
 SELECT alone();
