@@ -18,8 +18,8 @@
 typedef struct OtherFetch
 {
 	MemoryContext cxt;
-	HTAB	   *returned;		/* the rows returned that may have more than one
-								 * entry; a bit each */
+	HTAB	   *returned;		/* the rows returned that may have more than
+								 * one entry; a bit each */
 	MemoryContext work;
 } OtherFetch;
 

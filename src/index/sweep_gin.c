@@ -33,14 +33,13 @@
 #include "inplace.h"
 
 #include "access/gin_private.h"
-#include "access/ginxlog.h"
-#include "access/xloginsert.h"
 #include "commands/vacuum.h"
 #include "index/key.h"
 #include "index/present_row.h"
 #include "index/sweep_gin.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+#include "wal/log_gin.h"
 
 /* ginvacuum.c's, which has no header */
 struct GinVacuumState
@@ -439,20 +438,6 @@ entry_without_stale(GinSweep *gs, GinEntry *entry)
 						left, true);
 }
 
-/* GIN's own record for a page that VACUUM has changed */
-static void
-log_entry_page(GinSweep *gs, Buffer buffer)
-{
-	XLogRecPtr	lsn;
-
-	if (!RelationNeedsWAL(gs->index))
-		return;
-	XLogBeginInsert();
-	XLogRegisterBuffer(0, buffer, REGBUF_FORCE_IMAGE | REGBUF_STANDARD);
-	lsn = XLogInsert(RM_GIN_ID, XLOG_GIN_VACUUM_PAGE);
-	PageSetLSN(BufferGetPage(buffer), lsn);
-}
-
 /*
  * Take the stale TIDs out of the lists.  The page is locked.  False if one of the
  * entries was not as before.
@@ -489,7 +474,7 @@ delete_from_lists(GinSweep *gs, Buffer buffer, GinEntry *lists)
 		START_CRIT_SECTION();
 		PageRestoreTempPage(changed, page);
 		MarkBufferDirty(buffer);
-		log_entry_page(gs, buffer);
+		inplace_log_gin_entries(gs->index, buffer);
 		END_CRIT_SECTION();
 	}
 	return all;

@@ -14,7 +14,8 @@
  *	 2. All inplace_btree indexes are swept: entries of candidates that do not
  *		have their key go, and INCLUDE columns of the others are put right
  *		(index/sweep.c).  An index whose keys have not been updated is gone
- *		through, but no row looked up.
+ *		through, but no row looked up.  So are those of other methods that may
+ *		have taken updates (index/other_method.c).
  *	 3. The next xid is read, the sweep's.  Candidates that still have
  *		IP_UNCHANGED are swept: they are marked with that xid.
  *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE.  As a rule it
