@@ -21,6 +21,7 @@
 #include "index/entry.h"
 #include "index/kept_key.h"
 #include "index/key.h"
+#include "index/other_method.h"
 #include "index/taking.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
@@ -165,6 +166,30 @@ put_set(TakingIndexes *chunk, const Bitmapset *set)
 }
 
 /*
+ * An index of another method.  Of such each column of a version is in the entry's key.
+ */
+static void
+add_other(Relation index, TakingIndexes *t, Bitmapset **columns, bool *own_code)
+{
+	Form_pg_index form = index->rd_index;
+	int			n = t->n++;
+	TakingIndex *ti = &t->index[n];
+
+	ti->indexid = RelationGetRelid(index);
+	ti->other = true;
+	ti->exact = true;			/* equal keys may stand beside each other */
+	ti->computed = inplace_key_is_computed(index);
+	ti->nkeys = ti->natts = form->indnatts;
+	*own_code &= inplace_other_has_own_code(index);
+	if (ti->computed)
+		for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
+			columns[n] = add_column(columns[n],
+									inplace_index_key(index)->columns[i]);
+	for (int i = 0; i < form->indnatts; i++)
+		ti->keys[i] = form->indkey.values[i];
+}
+
+/*
  * Note an index: as one that takes updates in place, or as one whose columns block
  * them, of which a kept key is noted, too.
  */
@@ -198,6 +223,12 @@ add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
 			if (i >= ti->nkeys && may_be_trimmed(rel, ti->keys[i]))
 				*blocking = add_column(*blocking, ti->keys[i]);
 		}
+		return;
+	}
+
+	if (inplace_other_takes(index))
+	{
+		add_other(index, t, columns, own_code);
 		return;
 	}
 
@@ -255,6 +286,7 @@ restart:
 	list_free(now);
 
 	t->own_code = own_code;
+	t->under_others = inplace_update_under_others;
 	t->size = MAXALIGN(offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
 	size = t->size + set_size(blocking);
 	for (int i = 0; i < t->n; i++)
@@ -290,7 +322,8 @@ inplace_taking_indexes(Relation rel)
 
 	if (!rel->rd_rel->relhasindex)
 		return NULL;
-	if (rel->rd_amcache == NULL)
+	if (rel->rd_amcache == NULL ||
+		((TakingIndexes *) rel->rd_amcache)->under_others != inplace_update_under_others)
 		find_taking(rel);
 	cached = (TakingIndexes *) rel->rd_amcache;
 	if (cached->n == 0)
@@ -374,7 +407,7 @@ inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 	{
 		TakingIndex *index = &taking->index[i];
 
-		if (!index->changed || index->computed || !index->exact)
+		if (!index->changed || index->computed || index->other || !index->exact)
 			continue;
 		for (int k = 0; k < index->nkeys && !index->absent; k++)
 			index->absent = index->keys[k] <= diff->natts &&
@@ -426,6 +459,8 @@ inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 		if (ti->kept)
 			ti->key_change = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
 				KEY_SAME : KEY_CLASH;
+		else if (ti->other)
+			ti->key_change = inplace_other_key_change(rel, index, old, slot, tid);
 		else
 			ti->key_change = inplace_key_change(rel, index, old, slot, tid);
 		index_close(index, NoLock);
@@ -515,13 +550,24 @@ insert_entry(Relation rel, Relation index, bool absent, ItemPointer tid,
 	pfree(info);
 }
 
+/* is the version that is replaced needed for the entries of the new one? */
+bool
+inplace_taking_wants_old(const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && taking->index[i].other)
+			return true;
+	return false;
+}
+
 /*
  * After an in-place update: the entries of the indexes whose keys changed.  No
- * page is locked.
+ * page is locked.  "old" is a copy of the version that was replaced, if it is wanted.
  */
 void
 inplace_insert_entries(Relation rel, const TakingIndexes *taking,
-					   ItemPointer tid, TupleTableSlot *slot)
+					   ItemPointer tid, InplaceTupleHeader old,
+					   TupleTableSlot *slot)
 {
 	MemoryContext outer = CurrentMemoryContext;
 
@@ -535,14 +581,19 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 			continue;
 
 		/* a key that is computed takes memory; others are in the slot */
-		if (ti->computed)
+		if (ti->computed || ti->other)
 		{
 			cxt = AllocSetContextCreate(outer, "inplace index keys",
 										ALLOCSET_SMALL_SIZES);
 			MemoryContextSwitchTo(cxt);
 		}
 		index = index_open(ti->indexid, RowExclusiveLock);
-		insert_entry(rel, index, ti->absent, tid, slot);
+		if (ti->other)
+			/* (code of users may have changed the row once more meanwhile) */
+			inplace_other_insert(rel, index, tid,
+								 taking->own_code ? old : NULL, slot);
+		else
+			insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);
 		if (cxt)
 		{

@@ -17,6 +17,7 @@
 typedef struct TakingIndex
 {
 	Oid			indexid;
+	bool		other;			/* not an inplace_btree (other_method.c) */
 	bool		exact;			/* equal keys are identical */
 	bool		computed;		/* it has expressions or a predicate */
 	bool		kept;			/* takes updates only that keep its key
@@ -47,6 +48,7 @@ typedef struct TakingIndexes
 	Size		blocking_off;	/* where in the chunk the set is, or 0 */
 	bool		payload_changed;	/* by the update at hand */
 	bool		own_code;		/* keys are compared by the server's own code */
+	bool		under_others;	/* the setting was on when this was found out */
 	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
 } TakingIndexes;
 
@@ -84,8 +86,10 @@ extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 									   InplaceTupleHeader old, Size len,
 									   TupleTableSlot *slot, ItemPointer tid);
 extern bool inplace_taking_keys_verified(TakingIndexes *taking);
+extern bool inplace_taking_wants_old(const TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
-								   ItemPointer tid, TupleTableSlot *slot);
+								   ItemPointer tid, InplaceTupleHeader old,
+								   TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
 extern bool inplace_index_took(Relation index);
 

@@ -21,6 +21,7 @@
 #include "index/dirty.h"
 #include "index/entry.h"
 #include "index/index_fetch.h"
+#include "index/other_fetch.h"
 #include "nodes/execnodes.h"
 #include "page/page.h"
 #include "page/page_lock.h"
@@ -155,6 +156,7 @@ typedef struct InplaceIndexFetchData
 	OffsetNumber gone_last;
 
 	Snapshot	checked;		/* the last that UndoHoldCheckScan has seen */
+	OtherFetch	other;			/* of an index of another method */
 } InplaceIndexFetchData;
 
 static inline Relation
@@ -171,6 +173,7 @@ inplace_index_fetch_begin(Relation rel)
 	InplaceRequirePreload();
 	inplace_entry_fetch_init(&fetch->entry_fetch, rel);
 	ScanPinInit(&fetch->pin);
+	fetch->other.cxt = CurrentMemoryContext;
 
 	/* if no entry is found we hear no more of it */
 	UndoHoldCheckActive();
@@ -184,6 +187,7 @@ inplace_index_fetch_reset(IndexFetchTableData *data)
 
 	fetch->gone_snapshot = NULL;
 	ScanPinDrop(&fetch->pin);
+	inplace_other_fetch_reset(&fetch->other);
 }
 
 static void
@@ -346,6 +350,20 @@ check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
 	fetch->checked = snapshot;
 }
 
+/* is a stale row, of which the slot has the version seen, to be returned for the entry? */
+static pg_noinline bool
+entry_counts(InplaceIndexFetchData *fetch, const FetchedEntry *entry,
+			 ItemPointer tid, bool *call_again, TupleTableSlot *slot)
+{
+	IndexScanDesc scan;
+
+	if (entry->itup != NULL)
+		return inplace_fetched_entry_matches(&fetch->entry_fetch, entry, slot);
+	scan = inplace_scan_of_fetch(&fetch->entry_fetch.base, tid, call_again);
+	return scan == NULL ||
+		inplace_other_entry_counts(&fetch->other, scan, tid, slot);
+}
+
 static bool
 inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 						  Snapshot snapshot, TupleTableSlot *slot,
@@ -412,8 +430,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 											  RowLength(tup, lp), snapshot,
 											  &versions) != KEY_IS_OTHER;
 			else
-				recheck = entry.itup != NULL &&
-					snapshot->snapshot_type != SNAPSHOT_ANY;
+				recheck = snapshot->snapshot_type != SNAPSHOT_ANY;
 		}
 		else if (!found && all_dead)
 			dead = invisible_is_dead(fetch, page, lp, off, snapshot);
@@ -428,8 +445,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 	}
 
 	/* is the entry that led here the one of this version? */
-	if (recheck &&
-		!inplace_fetched_entry_matches(&fetch->entry_fetch, &entry, slot))
+	if (recheck && !entry_counts(fetch, &entry, tid, call_again, slot))
 	{
 		ExecClearTuple(slot);
 		found = false;
