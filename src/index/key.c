@@ -653,7 +653,8 @@ is_of_version(const ErrorData *error)
 		default:
 			return error->sqlerrcode == ERRCODE_DATA_CORRUPTED &&
 				error->funcname != NULL &&
-				strcmp(error->funcname, "heap_fetch_toast_slice") == 0;
+				(strcmp(error->funcname, "heap_fetch_toast_slice") == 0 ||
+				 strcmp(error->funcname, "inplace_fetch_toast_slice") == 0);
 	}
 }
 
