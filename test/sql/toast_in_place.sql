@@ -71,8 +71,8 @@ SELECT do_both('tip', $$UPDATE $T SET ext = overlay(ext PLACING 'after' FROM 300
 SELECT twins('tip');
 -- more changes than numbers, in one transaction, and beside a cursor
 BEGIN;
-DECLARE c CURSOR FOR SELECT id, md5(ext), md5(cmp), md5(doc::text) FROM tip_i WHERE id < 4 ORDER BY id;
-CREATE TEMP TABLE tip_then AS SELECT id, md5(ext), md5(cmp), md5(doc::text) FROM tip_i WHERE id < 4;
+DECLARE c CURSOR FOR SELECT id, md5(ext) || md5(cmp) || md5(doc::text) AS md5 FROM tip_i WHERE id < 4 ORDER BY id;
+CREATE TEMP TABLE tip_then AS SELECT id, md5(ext) || md5(cmp) || md5(doc::text) AS md5 FROM tip_i WHERE id < 4;
 DO $$
 BEGIN
     FOR i IN 1 .. 100 LOOP
@@ -203,7 +203,7 @@ SELECT id FROM tip_ix WHERE doc ->> 'key5' = '7';
 SELECT id FROM tip_ix WHERE doc @> '{"key5": 9}';
 RESET enable_seqscan;
 VACUUM tip_ix;
--- CREATE DATABASE, drops
+-- columns dropped
 ALTER TABLE tip_ix DROP COLUMN a;
 UPDATE tip_ix SET id = id + 1;
 VACUUM FULL tip_ix;
