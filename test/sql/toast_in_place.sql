@@ -19,7 +19,7 @@ CREATE FUNCTION tip_doc(n int, seed int) RETURNS jsonb LANGUAGE sql IMMUTABLE AS
 SELECT do_both('tip', $$INSERT INTO $T SELECT g, g, tip_text(s, g), tip_text(s, -g), tip_doc(s / 45, g)
     FROM generate_series(1, 12) g, LATERAL (SELECT (ARRAY[3000, 10000, 50000, 200000])[g % 4 + 1]) x(s)$$);
 SELECT twins('tip');
-SELECT id, length(ext), length(cmp) FROM tip_i WHERE id <= 4 ORDER BY id;
+SELECT id, length(ext), length(cmp) FROM tip_i WHERE id < 5 ORDER BY id;
 CREATE TABLE tip_pages AS SELECT tip_toast_pages('tip_i') AS n;
 -- the same length
 SELECT do_both('tip', $$UPDATE $T SET ext = overlay(ext PLACING 'XYZ' FROM 1500), cmp = overlay(cmp PLACING 'XYZ' FROM 1500)$$);
@@ -71,13 +71,13 @@ SELECT do_both('tip', $$UPDATE $T SET ext = overlay(ext PLACING 'after' FROM 300
 SELECT twins('tip');
 -- more changes than numbers, in one transaction, and beside a cursor
 BEGIN;
-DECLARE c CURSOR FOR SELECT id, md5(ext) || md5(cmp) || md5(doc::text) AS md5 FROM tip_i WHERE id < 4 ORDER BY id;
-CREATE TEMP TABLE tip_then AS SELECT id, md5(ext) || md5(cmp) || md5(doc::text) AS md5 FROM tip_i WHERE id < 4;
+DECLARE c CURSOR FOR SELECT id, md5(ext) || md5(cmp) || md5(doc::text) AS md5 FROM tip_i WHERE id < 3 ORDER BY id;
+CREATE TEMP TABLE tip_then AS SELECT id, md5(ext) || md5(cmp) || md5(doc::text) AS md5 FROM tip_i WHERE id < 3;
 DO $$
 BEGIN
-    FOR i IN 1 .. 100 LOOP
-        UPDATE tip_i SET ext = overlay(ext PLACING i::text FROM 1900 + i), doc = jsonb_set(doc, '{key50}', to_jsonb(i)) WHERE id < 4;
-        UPDATE tip_h SET ext = overlay(ext PLACING i::text FROM 1900 + i), doc = jsonb_set(doc, '{key50}', to_jsonb(i)) WHERE id < 4;
+    FOR i IN 1 .. 50 LOOP
+        UPDATE tip_i SET ext = overlay(ext PLACING i::text FROM 1900 + i), doc = jsonb_set(doc, '{key50}', to_jsonb(i)) WHERE id < 3;
+        UPDATE tip_h SET ext = overlay(ext PLACING i::text FROM 1900 + i), doc = jsonb_set(doc, '{key50}', to_jsonb(i)) WHERE id < 3;
     END LOOP;
 END $$;
 FETCH 1 FROM c \gset then_
