@@ -201,6 +201,9 @@ inplace_toast_am(Relation rel)
 {
 	Oid			am = inplace_toast_in_place ? rel->rd_rel->relam : HEAP_TABLE_AM_OID;
 
+	/* whose_page.c */
+	if (IsBinaryUpgrade)
+		return HEAP_TABLE_AM_OID;
 	if (OidIsValid(rel->rd_rel->relrewrite))
 	{
 		Relation	old = table_open(rel->rd_rel->relrewrite, AccessShareLock);
