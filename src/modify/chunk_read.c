@@ -199,8 +199,8 @@ inplace_chunk_scan(Relation toastrel, Relation index, Oid base, int32 first, int
 				Int32GetDatum(last));
 
 	/*
-	 * The rows are looked at by their TIDs.  A snapshot that is not MVCC has the
-	 * index page stay pinned meanwhile.
+	 * The rows are looked at by their TIDs.  A snapshot that is not MVCC has
+	 * the index page stay pinned meanwhile.
 	 */
 	scan = IndexBeginScan(toastrel, index, SnapshotAny, 3, 0);
 	index_rescan(scan, keys, 3, NULL, 0);

@@ -525,7 +525,7 @@ inplace_chunks_delete(Relation toastrel, Oid valueid, bool unused)
 	cs.base = ChunkBase(valueid);
 	find_chunks(&cs);
 
-	/* a command does not see what it has inserted; for this it is as if it did */
+	/* a command does not see what it has inserted: this is as a later one */
 	if (unused)
 		cs.cid++;
 	for (int32 seq = 0; seq < cs.nold; seq++)

@@ -522,7 +522,7 @@ UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 	static SqueezeWalk squeeze_walk;	/* large, and never in use twice */
 	SqueezeWalk *w = &squeeze_walk;
 
-	/* chunks of large values are not asked for by snapshots (modify/chunk_read.c) */
+	/* a snapshot does not say which chunks are needed: modify/chunk_read.c */
 	if (UndoKindOf(rel) == UNDO_TEMP || !HdrHasUndo(base) ||
 		rel->rd_rel->relkind == RELKIND_TOASTVALUE)
 		return false;
