@@ -203,8 +203,9 @@ static const UndoRows rows_of_undo = {
 	.find_releasable = UndoFindReleasable
 };
 
+/* undo, and what old snapshots keep */
 static void
-DefineSettings(void)
+DefineUndoSettings(void)
 {
 	DefineCustomIntVariable("inplace.undo_extents",
 							"Largest number of undo extents in use on the server.",
@@ -248,6 +249,12 @@ DefineSettings(void)
 							 false,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
+}
+
+static void
+DefineSettings(void)
+{
+	DefineUndoSettings();
 	DefineCustomIntVariable("inplace.row_locks_in_memory",
 							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
 							"The others are written to the rows. Zero writes all.",
@@ -299,7 +306,7 @@ DefineSettings(void)
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.update_under_other_indexes",
 							 "Updates of columns under indexes of other methods than inplace_btree are in place.",
-							 "On trial: under GIN indexes.",
+							 "On trial: under GIN, GiST and hash indexes.",
 							 &inplace_update_under_others,
 							 false,
 							 PGC_SUSET, 0,
