@@ -624,7 +624,7 @@ choose_place(UpdateState *us, bool *in_place)
 		!tag_would_wrap(us) && undo_fits(us);
 
 	*in_place = may_stay && fits_on_page(us);
-	if (!*in_place && inplace_may_evict(us->rel))
+	if (!*in_place && RoomIsScarce())
 	{
 		if (!evict_for_row(us))
 			return STEP_AGAIN;

@@ -34,8 +34,9 @@
  *
  * What it is worth
  *	  A row costs its values, and some 40 bytes, in undo.  So it is done only when somebody
- *	  wants the room: an insert or an update that does not find any on a page, and
- *	  VACUUM, which tells the free space map.
+ *	  wants the room: an insert or an update that does not find any on a page, beside a
+ *	  snapshot that is known to be held (modify/room.h), and VACUUM, which tells the free
+ *	  space map.
  *
  * Lock order: the data page, exclusively, then undo pages, one at a time.  Undo is
  * reserved before (no_lock.h).
@@ -174,6 +175,8 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 			continue;
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		if (!has_values_to_evict(lp, tup) || !HdrHasUndo(tup) || HdrIsLocked(tup) ||
+			(TransactionIdIsValid(plan->deleted_before) &&
+			 !TransactionIdPrecedes(tup->t_xid, plan->deleted_before)) ||
 			inplace_xid_status(rel, tup, buffer) != XID_COMMITTED)
 			continue;
 		row->off = off;

@@ -23,6 +23,8 @@ typedef struct EvictPlan
 	Size		gain;			/* bytes of the page */
 	UndoRoom	room;			/* what it takes */
 	TransactionId newest_xid;	/* of the deletes */
+	TransactionId deleted_before;	/* only rows whose deleter precedes this;
+									 * invalid, as in a new plan: any */
 	EvictedRow	rows[InplaceMaxTuplesPerPage];
 } EvictPlan;
 

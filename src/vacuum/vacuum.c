@@ -253,7 +253,11 @@ evict_rows(InplaceVacuum *vac, Buffer buffer, bool *reserved, PruneResult *prune
 	if (!inplace_can_evict(vac->rel) || vac->failsafe)
 		return true;
 	if (plan == NULL)
+	{
 		plan = vac->evict_plan = palloc(sizeof(EvictPlan));
+		/* what is deleted while we run may go soon, without old snapshots */
+		plan->deleted_before = XidFromFullTransactionId(vac->start_xid);
+	}
 	if (!inplace_plan_eviction(vac->rel, buffer, InvalidOffsetNumber,
 							   VACUUM_EVICT_WORTH, plan))
 		return true;

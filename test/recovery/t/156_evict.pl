@@ -104,6 +104,16 @@ sub turn_over
 
 my ($old, $expected);
 
+# the version in the meta page of undo
+sub format_version
+{
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	return unpack('V', pack('H*', one($node, q{SELECT encode(pg_read_binary_file(pg_relation_filepath('inplace.undo_log'), 8188, 4), 'hex')})));
+}
+fill();
+$node->safe_psql('postgres', 'DELETE FROM q WHERE id < 1000; VACUUM q');
+is(format_version(), 3, 'a database without evicted rows');
+
 # ---- the table grows by what is left of the rows
 
 foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
@@ -129,6 +139,8 @@ foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 		check_clean($node, "$what, at the end");
 	}
 }
+
+is(format_version(), 4, 'a database with evicted rows is refused by older versions');
 
 # ---- unlogged tables, and rows that were moved
 
@@ -167,6 +179,26 @@ foreach my $statement (
 	check_clean($node, $statement);
 }
 $old->quit;
+
+# an update that grows makes room on its page
+fill();
+($old, $expected) = held('REPEATABLE READ');
+$node->safe_psql('postgres', 'DELETE FROM q WHERE id % 2 = 0');
+my $tid = q{SELECT ctid FROM q WHERE id = 1001};
+my $at = one($node, $tid);
+$node->safe_psql('postgres', q{UPDATE q SET pad = repeat('w', 1500) WHERE id = 1001});
+is(one($node, $tid), $at, 'a row that has grown is where it was');
+cmp_ok(evicted(), '>', 5, '... in the place of others');
+sees($old, $expected, 'a row that has grown');
+
+# the setting off again
+$node->safe_psql('postgres', $_) foreach ('ALTER SYSTEM SET inplace.evict_deleted_rows = off', 'SELECT pg_reload_conf()');
+my $there = evicted();
+$node->safe_psql('postgres', $_) foreach ('VACUUM q', q{INSERT INTO q SELECT i, -i FROM generate_series(900001, 901000) i});
+is(evicted(), $there, 'with the setting off no row is evicted');
+sees($old, $expected, 'with the setting off');
+$old->quit;
+$node->safe_psql('postgres', $_) foreach ('ALTER SYSTEM RESET inplace.evict_deleted_rows', 'SELECT pg_reload_conf()');
 
 # a snapshot that has not locked the table
 fill();
