@@ -289,11 +289,11 @@ DefineSettings(void)
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.update_under_other_indexes",
-							 "Updates of columns under indexes of other methods than inplace_btree are in place.",
-							 "On trial: under GIN indexes.",
+							 "Updates of columns under GIN, hash and GiST indexes are in place.",
+							 "On trial.",
 							 &inplace_update_under_others,
 							 false,
-							 PGC_SUSET, 0,
+							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */
 	MarkGUCPrefixReserved("inplace");
