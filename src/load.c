@@ -305,11 +305,11 @@ DefineSettings(void)
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.update_under_other_indexes",
-							 "Updates of columns under indexes of other methods than inplace_btree are in place.",
-							 "On trial: under GIN, GiST and hash indexes.",
+							 "Updates of columns under GIN, hash and GiST indexes are in place.",
+							 "On trial.",
 							 &inplace_update_under_others,
 							 false,
-							 PGC_SUSET, 0,
+							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.toast_in_place",
 							 "TOAST tables of new inplace tables are inplace tables, where updates of large values are in place.",

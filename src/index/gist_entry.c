@@ -5,12 +5,13 @@
  *
  * No operator class need have an operator that finds it.  But the key of a downlink
  * covers those below: to add one of these to it does not change it.  So the search goes
- * down wherever that is so for the key looked for.
+ * down wherever that is so for the key looked for.  Nulls are covered by every key, so
+ * for them it may go through the whole index; but not if the row has no other entry
+ * than that of its version before.
  *
- * Pages are copied, and looked at with nothing locked.  A page that is split meanwhile may
- * hide the entry.  Then there will be a second one, which does no harm but that
- * VACUUM cannot take the row's mark off (sweep_bulk.c).  So the search is given up, too,
- * where it leads to many pages, as it does for nulls, which every key covers.
+ * Pages are copied, and looked at with nothing locked.  One that has been split since the
+ * downlink to it was read is known by its NSN, as in GiST's own scans; then the page to
+ * its right is looked at, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,8 +24,12 @@
 #include "storage/predicate.h"
 #include "utils/memutils.h"
 
-/* so many pages are looked at */
-#define MOST_PAGES	32
+/* a page to be looked at */
+typedef struct PageToVisit
+{
+	BlockNumber blk;
+	GistNSN		parent_lsn;		/* when the downlink was read */
+} PageToVisit;
 
 typedef struct EntrySearch
 {
@@ -32,8 +37,18 @@ typedef struct EntrySearch
 	GISTSTATE  *state;
 	IndexTuple	entry;			/* looked for */
 	ItemPointer tid;
-	List	   *blocks;			/* to be visited */
+	List	   *pages;
 } EntrySearch;
+
+static void
+visit_later(EntrySearch *search, BlockNumber blk, GistNSN parent_lsn)
+{
+	PageToVisit *page = palloc(sizeof(PageToVisit));
+
+	page->blk = blk;
+	page->parent_lsn = parent_lsn;
+	search->pages = lappend(search->pages, page);
+}
 
 static bool
 same_key(EntrySearch *search, IndexTuple itup)
@@ -57,22 +72,26 @@ same_key(EntrySearch *search, IndexTuple itup)
 
 /* is the entry on the leaf page, or where may it be below the inner page? */
 static bool
-look_at_page(EntrySearch *search, Page page)
+look_at_page(EntrySearch *search, Page page, GistNSN parent_lsn)
 {
-	bool		leaf = GistPageIsLeaf(page);
-
-	if (PageIsNew(page) || GistPageIsDeleted(page))
+	if (PageIsNew(page))
+		return false;
+	if (parent_lsn != 0 &&
+		(GistFollowRight(page) || parent_lsn < GistPageGetNSN(page)) &&
+		GistPageGetOpaque(page)->rightlink != InvalidBlockNumber)
+		visit_later(search, GistPageGetOpaque(page)->rightlink, parent_lsn);
+	if (GistPageIsDeleted(page))
 		return false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, lp);
 
-		if (!leaf)
+		if (!GistPageIsLeaf(page))
 		{
 			if (gistgetadjusted(search->index, itup, search->entry, search->state) == NULL)
-				search->blocks = lcons_int((int) ItemPointerGetBlockNumber(&itup->t_tid),
-										   search->blocks);
+				visit_later(search, ItemPointerGetBlockNumber(&itup->t_tid),
+							PageGetLSN(page));
 		}
 		else if (!ItemIdIsDead(lp) && ItemPointerEquals(&itup->t_tid, search->tid) &&
 				 same_key(search, itup))
@@ -81,17 +100,44 @@ look_at_page(EntrySearch *search, Page page)
 	return false;
 }
 
-/* memory is the caller's to free */
+static bool
+visit_pages(EntrySearch *search)
+{
+	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
+
+	while (search->pages != NIL)
+	{
+		PageToVisit *page = llast(search->pages);
+		Buffer		buffer = ReadBuffer(search->index, page->blk);
+
+		CHECK_FOR_INTERRUPTS();
+		search->pages = list_delete_last(search->pages);
+		LockBuffer(buffer, GIST_SHARE);
+		memcpy(copy->data, BufferGetPage(buffer), BLCKSZ);
+		UnlockReleaseBuffer(buffer);
+		if (look_at_page(search, (Page) copy->data, page->parent_lsn))
+		{
+			/* it stands in for the insertion of an entry */
+			CheckForSerializableConflictIn(search->index, NULL, page->blk);
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * "one_entry": the row has no other than that of a version whose value was another one.
+ * Memory is the caller's to free.
+ */
 bool
 inplace_gist_has_entry(Relation index, const Datum *values, const bool *isnull,
-					   ItemPointer tid)
+					   ItemPointer tid, bool one_entry)
 {
 	EntrySearch search = {0};
-	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
-	bool		found = false;
-	int			pages = 0;
+	bool		found;
 
-	if (isnull[0])
+	/* (of values that are not null the keys may be the same) */
+	if (one_entry && isnull[0] && IndexRelationGetNumberOfAttributes(index) == 1)
 		return false;
 	search.index = index;
 	search.state = initGISTstate(index);
@@ -99,22 +145,8 @@ inplace_gist_has_entry(Relation index, const Datum *values, const bool *isnull,
 	search.entry = gistFormTuple(search.state, index, unconstify(Datum *, values),
 								 unconstify(bool *, isnull), true);
 	search.tid = tid;
-	search.blocks = list_make1_int(GIST_ROOT_BLKNO);
-	while (search.blocks != NIL && !found && pages++ < MOST_PAGES)
-	{
-		BlockNumber blk = (BlockNumber) linitial_int(search.blocks);
-		Buffer		buffer = ReadBuffer(index, blk);
-
-		CHECK_FOR_INTERRUPTS();
-		search.blocks = list_delete_first(search.blocks);
-		LockBuffer(buffer, GIST_SHARE);
-		memcpy(copy->data, BufferGetPage(buffer), BLCKSZ);
-		UnlockReleaseBuffer(buffer);
-		found = look_at_page(&search, (Page) copy->data);
-		/* it stands in for the insertion of an entry */
-		if (found)
-			CheckForSerializableConflictIn(index, NULL, blk);
-	}
+	visit_later(&search, GIST_ROOT_BLKNO, 0);
+	found = visit_pages(&search);
 	freeGISTstate(search.state);
 	return found;
 }

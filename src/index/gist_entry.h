@@ -11,6 +11,7 @@
 #include "inplace.h"
 
 extern bool inplace_gist_has_entry(Relation index, const Datum *values,
-								   const bool *isnull, ItemPointer tid);
+								   const bool *isnull, ItemPointer tid,
+								   bool one_entry);
 
 #endif							/* INPLACE_GIST_ENTRY_H */

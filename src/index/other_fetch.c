@@ -9,8 +9,12 @@
  *	 - The executor is told to recheck the condition, on the version that is seen
  *	   (xs_recheck; hash indexes always say so).  It does not recheck the predicate of
  *	   the index, so that is done here.
- *	 - A row is returned once (GiST).  A hash index has a TID once under a hash value
- *	   (other_method.c), and can be read backward, where no row would be the first.
+ *	 - A row is returned once (GiST).  It may be updated after it was returned, and the scan
+ *	   come to its new entry, which leads to the version that was returned.  So all rows
+ *	   that are returned are noted, where there may be such updates: with the setting
+ *	   on, which does not change while the server runs, and on a standby, whose primary may
+ *	   have it on.  A hash index has a TID once under a hash value (other_method.c), and
+ *	   can be read backward, where no row would be the first.
  *	 - Where a GiST index returns rows by their distance, the executor is told to compute it,
  *	   and that the entry is at no distance at all.  Then it keeps the row until the scan
  *	   has come to the distance that the row is at.  The entry of the version seen is not
@@ -46,30 +50,6 @@ typedef struct ReturnedRows
 	uint64		rows[MaxHeapTuplesPerPage / 64 + 1];
 } ReturnedRows;
 
-/* NULL: it is no scan that asks */
-IndexScanDesc
-inplace_scan_of_fetch(IndexFetchTableData *fetch, ItemPointer tid, bool *call_again)
-{
-	char	   *scan = (char *) tid - offsetof(IndexScanDescData, xs_heaptid);
-
-	if ((char *) call_again != scan + offsetof(IndexScanDescData, xs_heap_continue))
-		return NULL;
-	if (((IndexScanDesc) scan)->xs_heapfetch != fetch)
-		return NULL;
-	return (IndexScanDesc) scan;
-}
-
-void
-inplace_other_fetch_reset(OtherFetch *of)
-{
-	if (of->returned != NULL)
-		hash_destroy(of->returned);
-	of->returned = NULL;
-	if (of->work != NULL)
-		MemoryContextDelete(of->work);
-	of->work = NULL;
-}
-
 /* has the row been returned?  If not, it is noted that it is now. */
 static bool
 has_been_returned(OtherFetch *of, const ItemPointerData *tid)
@@ -97,6 +77,40 @@ has_been_returned(OtherFetch *of, const ItemPointerData *tid)
 		return true;
 	page->rows[off / 64] |= bit;
 	return false;
+}
+
+/*
+ * A scan of a GiST index returns a row that is not IP_STALE, and has not been returned.
+ */
+void
+inplace_other_returns(OtherFetch *of, IndexScanDesc scan, const ItemPointerData *tid)
+{
+	if (scan->indexRelation->rd_rel->relam == GIST_AM_OID)
+		(void) has_been_returned(of, tid);
+}
+
+/* NULL: it is no scan that asks */
+IndexScanDesc
+inplace_scan_of_fetch(IndexFetchTableData *fetch, ItemPointer tid, bool *call_again)
+{
+	char	   *scan = (char *) tid - offsetof(IndexScanDescData, xs_heaptid);
+
+	if ((char *) call_again != scan + offsetof(IndexScanDescData, xs_heap_continue))
+		return NULL;
+	if (((IndexScanDesc) scan)->xs_heapfetch != fetch)
+		return NULL;
+	return (IndexScanDesc) scan;
+}
+
+void
+inplace_other_fetch_reset(OtherFetch *of)
+{
+	if (of->returned != NULL)
+		hash_destroy(of->returned);
+	of->returned = NULL;
+	if (of->work != NULL)
+		MemoryContextDelete(of->work);
+	of->work = NULL;
 }
 
 /*

@@ -18,13 +18,14 @@
 typedef struct OtherFetch
 {
 	MemoryContext cxt;
-	HTAB	   *returned;		/* the rows returned that may have more than
-								 * one entry; a bit each */
+	HTAB	   *returned;		/* rows, a bit each */
 	MemoryContext work;
 } OtherFetch;
 
 extern IndexScanDesc inplace_scan_of_fetch(IndexFetchTableData *fetch,
 										   ItemPointer tid, bool *call_again);
+extern void inplace_other_returns(OtherFetch *of, IndexScanDesc scan,
+								  const ItemPointerData *tid);
 extern bool inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 									   const ItemPointerData *tid,
 									   TupleTableSlot *slot);

@@ -20,9 +20,8 @@
  * but does not put together what a row has in either.  So all keys of the new version
  * go into the tree, unless nothing is pending: then those that the version before did
  * not have, whose keys are there.
- * For a hash or GiST index it is looked whether the entry is there.  GiST may have it
- * twice all the same (gist_entry.c).  Equal values need not be identical, nor are they
- * compared.
+ * For a hash or GiST index it is looked whether the entry is there (gist_entry.c).  Equal
+ * values need not be identical, nor are they compared.
  *
  * Removing.  VACUUM sweeps these indexes as it sweeps inplace_btree ones: sweep_gin.c,
  * sweep_bulk.c.  That is so whatever the setting says, for it may have been on before.
@@ -323,11 +322,12 @@ gin_insert(Relation table, Relation index, const Datum *values, const bool *isnu
 
 /*
  * The entries of the version in the slot, which has replaced "old", or NULL if that is
- * not sure to have entries.  No page is locked; memory is the caller's to free.
+ * not sure to have entries.  "one_entry": the row has no other in the index.  No page is
+ * locked; memory is the caller's to free.
  */
 void
 inplace_other_insert(Relation table, Relation index, ItemPointer tid,
-					 InplaceTupleHeader old, TupleTableSlot *slot)
+					 InplaceTupleHeader old, TupleTableSlot *slot, bool one_entry)
 {
 	Form_pg_index form = index->rd_index;
 	Datum		values[INDEX_MAX_KEYS];
@@ -347,7 +347,7 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 		return;
 	inplace_payload_of_slot(index, slot, values, isnull);
 	if (index->rd_rel->relam == GIST_AM_OID &&
-		inplace_gist_has_entry(index, values, isnull, tid))
+		inplace_gist_has_entry(index, values, isnull, tid, one_entry))
 		return;
 	info = makeNode(IndexInfo);
 	info->ii_NumIndexAttrs = form->indnatts;

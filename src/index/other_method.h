@@ -26,6 +26,6 @@ extern KeyChange inplace_other_key_change(Relation table, Relation index,
 										  TupleTableSlot *slot, ItemPointer tid);
 extern void inplace_other_insert(Relation table, Relation index,
 								 ItemPointer tid, InplaceTupleHeader old,
-								 TupleTableSlot *slot);
+								 TupleTableSlot *slot, bool one_entry);
 
 #endif							/* INPLACE_OTHER_METHOD_H */

@@ -12,8 +12,8 @@
  * of each row are counted, those of its present version and others.  Then the others are
  * deleted, if the row is unchanged still (present_row.c).  A row without an entry of its
  * present version keeps all of them, and its mark: the operator class may have come to
- * another result than it did.  A row with two of them (GiST only) keeps its mark,
- * too: scans go on to return it once (other_fetch.c).
+ * another result than it did.  So does a row with two of them: scans go on to return
+ * it once (other_fetch.c).  There should be none.
  *
  * The methods see to it that each entry is met that was there when they began.  Some are
  * met twice, which may make a row look as if it had two, but never as if it had one that

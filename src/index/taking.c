@@ -286,7 +286,6 @@ restart:
 	list_free(now);
 
 	t->own_code = own_code;
-	t->under_others = inplace_update_under_others;
 	t->size = MAXALIGN(offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
 	size = t->size + set_size(blocking);
 	for (int i = 0; i < t->n; i++)
@@ -322,8 +321,7 @@ inplace_taking_indexes(Relation rel)
 
 	if (!rel->rd_rel->relhasindex)
 		return NULL;
-	if (rel->rd_amcache == NULL ||
-		((TakingIndexes *) rel->rd_amcache)->under_others != inplace_update_under_others)
+	if (rel->rd_amcache == NULL)
 		find_taking(rel);
 	cached = (TakingIndexes *) rel->rd_amcache;
 	if (cached->n == 0)
@@ -395,12 +393,19 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
  * By value, because stored bytes of others may differ although the values do
  * not (compression).  The rows that are updated for the first time since VACUUM
  * cleared their mark are those that gain.
+ *
+ * Of an index of another method it is noted that there is no entry but that of the version
+ * which is replaced.
  */
 void
 inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 						   const RowDiff *diff,
 						   const InplaceTupleHeaderData *base)
 {
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].other && taking->own_code)
+			taking->index[i].absent = !(base->t_infomask & IP_STALE) ||
+				HdrIsSwept(base);
 	if (!taking->own_code || (base->t_infomask & IP_STALE))
 		return;
 	for (int i = 0; i < taking->n; i++)
@@ -591,7 +596,7 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 		if (ti->other)
 			/* (code of users may have changed the row once more meanwhile) */
 			inplace_other_insert(rel, index, tid,
-								 taking->own_code ? old : NULL, slot);
+								 taking->own_code ? old : NULL, slot, ti->absent);
 		else
 			insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);

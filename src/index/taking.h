@@ -28,7 +28,8 @@ typedef struct TakingIndex
 	bool		changed;		/* its key, or as long as that is not known
 								 * what it is computed from */
 	KeyChange	key_change;
-	bool		absent;			/* no entry with the new key can be there */
+	bool		absent;			/* no entry with the new key can be there; of
+								 * another method: none but the old key's */
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];
@@ -48,7 +49,6 @@ typedef struct TakingIndexes
 	Size		blocking_off;	/* where in the chunk the set is, or 0 */
 	bool		payload_changed;	/* by the update at hand */
 	bool		own_code;		/* keys are compared by the server's own code */
-	bool		under_others;	/* the setting was on when this was found out */
 	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
 } TakingIndexes;
 

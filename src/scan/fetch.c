@@ -22,6 +22,7 @@
 #include "index/entry.h"
 #include "index/index_fetch.h"
 #include "index/other_fetch.h"
+#include "index/other_method.h"
 #include "nodes/execnodes.h"
 #include "page/page.h"
 #include "page/page_lock.h"
@@ -157,6 +158,7 @@ typedef struct InplaceIndexFetchData
 
 	Snapshot	checked;		/* the last that UndoHoldCheckScan has seen */
 	OtherFetch	other;			/* of an index of another method */
+	bool		on_standby;		/* the scan began there */
 } InplaceIndexFetchData;
 
 static inline Relation
@@ -174,6 +176,7 @@ inplace_index_fetch_begin(Relation rel)
 	inplace_entry_fetch_init(&fetch->entry_fetch, rel);
 	ScanPinInit(&fetch->pin);
 	fetch->other.cxt = CurrentMemoryContext;
+	fetch->on_standby = RecoveryInProgress();
 
 	/* if no entry is found we hear no more of it */
 	UndoHoldCheckActive();
@@ -350,6 +353,22 @@ check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
 	fetch->checked = snapshot;
 }
 
+/* may a row that has been returned get an entry that the scan comes to, too? */
+static inline bool
+notes_rows(const InplaceIndexFetchData *fetch)
+{
+	return inplace_update_under_others || fetch->on_standby;
+}
+
+static pg_noinline void
+note_returned(InplaceIndexFetchData *fetch, ItemPointer tid, bool *call_again)
+{
+	IndexScanDesc scan = inplace_scan_of_fetch(&fetch->entry_fetch.base, tid, call_again);
+
+	if (scan != NULL)
+		inplace_other_returns(&fetch->other, scan, tid);
+}
+
 /* is a stale row, of which the slot has the version seen, to be returned for the entry? */
 static pg_noinline bool
 entry_counts(InplaceIndexFetchData *fetch, const FetchedEntry *entry,
@@ -443,6 +462,9 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		ScanPinEnd(&fetch->pin);
 		found = inplace_dirty_settle(rel, &entry, blk, off, snapshot, versions);
 	}
+
+	if (unlikely(notes_rows(fetch)) && found && !recheck)
+		note_returned(fetch, tid, call_again);
 
 	/* is the entry that led here the one of this version? */
 	if (recheck && !entry_counts(fetch, &entry, tid, call_again, slot))

@@ -31,8 +31,6 @@ class OtherIndex(Workload):
         return accounts(p) // 20 if p.seconds >= 10 else accounts(p) // 40
 
     def setup(self, db: Database, p: Params) -> None:
-        if db.method == "inplace":
-            db.run(f"ALTER DATABASE {db.name} SET inplace.update_under_other_indexes = on")
         db.run(f"CREATE TABLE things (id int PRIMARY KEY, owner int, made int, note text, {self.column})"
                " WITH (autovacuum_enabled = off, fillfactor = 90)",
                f"INSERT INTO things SELECT g, g % 1000, g, md5(g::text), {self.value}"

@@ -125,6 +125,21 @@ $standby->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
 same_answers($standby, 'promoted, VACUUM');
 
 
+
+# The setting off: what was changed before is read as it was, swept, and rows move.
+$standby->safe_psql('postgres', $changes);
+$standby->append_conf('postgresql.conf', 'inplace.update_under_other_indexes = off');
+$standby->restart;
+same_answers($standby, 'off');
+$standby->safe_psql('postgres', 'TRUNCATE places; INSERT INTO places SELECT id, ctid FROM t');
+$standby->safe_psql('postgres', 'UPDATE t SET a = ARRAY[3] WHERE id = 7; UPDATE t SET h = 12345 WHERE id = 8; UPDATE t SET p = point(3, 3.5) WHERE id = 9');
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM t JOIN places USING (id) WHERE t.ctid <> place'), '3', 'off: rows move');
+same_answers($standby, 'off, moved');
+$standby->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
+same_answers($standby, 'off, VACUUM');
+$standby->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
+is($standby->safe_psql('postgres', 'SELECT * FROM stale'), '0', 'off: no row is marked any more');
+same_answers($standby, 'off, VACUUM again');
 check_clean($_, $_->name) for ($standby, $primary);
 check_log($_) for ($standby, $primary);
 done_testing();
