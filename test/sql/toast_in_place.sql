@@ -226,6 +226,23 @@ SELECT id FROM tip_ix WHERE doc ->> 'key5' = '7';
 SELECT id FROM tip_ix WHERE doc @> '{"key5": 9}';
 RESET enable_seqscan;
 VACUUM tip_ix;
+-- a function of an index changes the row while its value is being replaced
+CREATE TABLE tip_self (id int, n int, a text) USING inplace;
+ALTER TABLE tip_self ALTER a SET STORAGE EXTERNAL;
+CREATE FUNCTION tip_change() RETURNS void LANGUAGE sql AS $$ UPDATE tip_self SET a = 'nested' || a WHERE id = 1 $$;
+CREATE FUNCTION tip_key(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF n = 2 AND current_setting('tip.off', true) IS DISTINCT FROM 'yes' THEN
+        PERFORM set_config('tip.off', 'yes', false), tip_change();
+    END IF;
+    RETURN n;
+END $$;
+CREATE INDEX ON tip_self (tip_key(n));
+INSERT INTO tip_self VALUES (1, 1, tip_text(6000, 1));
+UPDATE tip_self SET n = 2, a = overlay(a PLACING 'outer' FROM 3000);
+SELECT n, a = tip_text(6000, 1) AS same FROM tip_self;
+UPDATE tip_self SET n = 3, a = overlay(a PLACING 'outer' FROM 3000);
+SELECT n, a = overlay(tip_text(6000, 1) PLACING 'outer' FROM 3000) AS same FROM tip_self;
 -- columns dropped
 ALTER TABLE tip_ix DROP COLUMN a;
 UPDATE tip_ix SET id = id + 1;
