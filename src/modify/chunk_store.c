@@ -31,16 +31,11 @@
  */
 #include "inplace.h"
 
-#include "access/detoast.h"
 #include "access/toast_internals.h"
-#include "catalog/catalog.h"
-#include "catalog/index.h"
 #include "modify/chunk.h"
 #include "modify/modify.h"
-#include "page/page.h"
 #include "page/tuple.h"
 #include "undo/space.h"
-#include "utils/memutils.h"
 #include "wal/logical.h"
 
 /* rows inserted together */

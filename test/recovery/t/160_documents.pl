@@ -115,8 +115,10 @@ sub held_snapshot
 
 foreach my $round (1 .. $rounds)
 {
-	my $load = start_pgbench($primary, '-c', '4', '-j', '2', '-T', '12', '-f', $script);
+	my $load = start_pgbench($primary, '-c', '4', '-j', '2', '-T', '15', '-f', $script);
 	my @held;
+	my $rewrite = ('REINDEX TABLE CONCURRENTLY i', 'VACUUM FULL i', 'CLUSTER i USING i_pkey')[ $round % 3 ];
+	is(one($primary, $rewrite), '', "round $round: $rewrite");
 	foreach my $n (1 .. 3)
 	{
 		foreach my $node ($primary, $standby)
