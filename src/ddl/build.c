@@ -553,6 +553,13 @@ report_former_keys(BuildState *bs, InplaceScanDesc scan, OlderVersion *v)
 	return v;
 }
 
+/* is it all that there is of the row: the version that was deleted, and evicted? */
+static bool
+is_all_of_evicted(const OlderVersion *v)
+{
+	return v->evicted && (v->next == NULL || v->next->off != v->off);
+}
+
 static void
 report_older_versions(BuildState *bs, InplaceScanDesc scan)
 {
@@ -560,7 +567,8 @@ report_older_versions(BuildState *bs, InplaceScanDesc scan)
 
 	while (v != NULL)
 	{
-		if (!bs->all_versions)
+		/* keys are compared in btrees only, where there are several */
+		if (!bs->all_versions && !is_all_of_evicted(v))
 		{
 			v = report_former_keys(bs, scan, v);
 			continue;

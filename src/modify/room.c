@@ -27,6 +27,7 @@
 #include "page/tuple.h"
 #include "row/evict.h"
 #include "storage/freespace.h"
+#include "storage/lmgr.h"
 #include "vacuum/prune.h"
 
 /* pages that are looked at for one row */
@@ -47,8 +48,12 @@ page_has_room(Relation rel, Buffer buffer, Size needed, Size *space)
 
 	/* without the lock this is a hint */
 	*space = PageGetHeapFreeSpace(page);
-	if (PageIsNew(page) || *space >= needed)
+	if (PageIsNew(page))
+		*space = BLCKSZ - SizeOfPageHeaderData;
+	if (*space >= needed)
 		return true;
+	if (PageIsNew(page))
+		return false;
 	if (!TransactionIdIsValid(((PageHeader) page)->pd_prune_xid))
 		return false;
 
@@ -156,6 +161,7 @@ inplace_room_to_come(Buffer buffer, OffsetNumber off)
 typedef struct RoomNote
 {
 	Oid			relid;
+	RelFileNumber file;			/* for another it is of no use */
 	BlockNumber blk;
 	uint16		space;
 } RoomNote;
@@ -172,9 +178,11 @@ inplace_note_room(Relation rel, BlockNumber blk, Size space)
 
 	if (note->space == 0)
 		nnotes++;
-	else if (note->relid == RelationGetRelid(rel) && note->blk != blk)
+	else if (note->relid == RelationGetRelid(rel) && note->blk != blk &&
+			 note->file == LocatorRel(RelLocator(rel)))
 		RecordPageWithFreeSpace(rel, note->blk, note->space);
 	note->relid = RelationGetRelid(rel);
+	note->file = LocatorRel(RelLocator(rel));
 	note->blk = blk;
 	note->space = space;
 }
@@ -188,17 +196,26 @@ forget_notes(void)
 	nnotes = 0;
 }
 
+/* may its files be touched: is it locked as it was when the rows were deleted? */
+static bool
+may_tell(Relation rel)
+{
+	return RelationIsValid(rel) && RelationIsInplace(rel) &&
+		CheckRelationLockedByMe(rel, RowExclusiveLock, true);
+}
+
 /*
  * Tell the map of the table whose first note is there; its upper levels, too, for who has no
- * page to begin with looks at it from the top.  (The table is locked, if it is still there.)
+ * page to begin with looks at it from the top.
  */
 static void
 tell_table(int first)
 {
 	Oid			relid = notes[first].relid;
 	Relation	rel = RelationIdGetRelation(relid);
-	BlockNumber low = notes[first].blk;
-	BlockNumber high = low;
+	bool		tell = may_tell(rel);
+	BlockNumber low = InvalidBlockNumber;
+	BlockNumber high = 0;
 
 	for (int i = first; i < ROOM_NOTES; i++)
 	{
@@ -206,7 +223,7 @@ tell_table(int first)
 
 		if (note->space == 0 || note->relid != relid)
 			continue;
-		if (RelationIsValid(rel) && RelationIsInplace(rel))
+		if (tell && note->file == LocatorRel(RelLocator(rel)))
 		{
 			RecordPageWithFreeSpace(rel, note->blk, note->space);
 			low = Min(low, note->blk);
@@ -215,11 +232,10 @@ tell_table(int first)
 		note->space = 0;
 		nnotes--;
 	}
-	if (!RelationIsValid(rel))
-		return;
-	if (RelationIsInplace(rel))
+	if (BlockNumberIsValid(low))
 		FreeSpaceMapVacuumRange(rel, low, high + 1);
-	RelationClose(rel);
+	if (RelationIsValid(rel))
+		RelationClose(rel);
 }
 
 static void
@@ -237,9 +253,21 @@ room_xact_callback(XactEvent event, void *arg)
 		forget_notes();
 }
 
-/* once, by the postmaster: its children inherit it */
+/*
+ * The locks of what it has done go with a subtransaction that is rolled back.
+ */
+static void
+room_subxact_callback(SubXactEvent event, SubTransactionId mySubid,
+					  SubTransactionId parentSubid, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		forget_notes();
+}
+
+/* once, by the postmaster: its children inherit them */
 void
 RoomRegisterCallbacks(void)
 {
 	RegisterXactCallback(room_xact_callback, NULL);
+	RegisterSubXactCallback(room_subxact_callback, NULL);
 }

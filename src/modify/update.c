@@ -186,6 +186,13 @@ evict_for_row(UpdateState *us)
 	Size		room = inplace_page_free_space(RowPage(us->rel, us->buffer));
 	Size		needed = us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData);
 
+	if (room < needed)
+	{
+		/* what may not stay has not been looked at yet */
+		(void) inplace_page_prune(us->rel, us->buffer, GlobalVisTestFor(us->rel),
+								  us->off);
+		room = inplace_page_free_space(RowPage(us->rel, us->buffer));
+	}
 	if (room >= needed || !inplace_can_evict(us->rel) ||
 		!inplace_plan_eviction(us->rel, us->buffer, us->off, needed - room, &plan))
 		return true;

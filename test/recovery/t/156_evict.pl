@@ -217,6 +217,38 @@ $old->query_safe("SET $scans{$_}"), is($old->query_safe(q{SELECT count(*) || ' '
 	FROM q t WHERE k > 0}), "$before", "the old snapshot, after a rewrite: $_") foreach ('sequential', 'index', 'bitmap');
 $old->quit;
 
+# the first rewrite of a table with evicted rows: in the order of a btree, with and without a
+# sort, and of an index that has taken new keys since; and a GiST index, whose keys are of
+# another type than the column
+foreach my $statement ('CLUSTER q USING q_bt', 'SET enable_indexscan = off; CLUSTER q USING q_bt', 'CLUSTER q USING q_k', 'VACUUM FULL q',
+	'CREATE INDEX q_gist ON q USING gist (p); REINDEX INDEX q_gist')
+{
+	fill();
+	$node->safe_psql('postgres', 'CREATE INDEX q_bt ON q USING btree (k); ALTER TABLE q ADD p point; UPDATE q SET p = point(id, id); VACUUM q');
+	$node->safe_psql('postgres', 'DROP INDEX q_bt') if $statement =~ /q_k/;
+	$old = psql_session($node);
+	$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
+	$before = contents($node, 'q');
+	$node->safe_psql('postgres', $_) foreach ('UPDATE q SET k = k + 500000 WHERE id % 5 = 0', 'DELETE FROM q WHERE id % 3 > 0', 'VACUUM q');
+	cmp_ok(evicted(), '>', 1000, "rows are evicted before $statement");
+	$node->safe_psql('postgres', $statement);
+	check_clean($node, $statement);
+	$old->query_safe("SET $scans{$_}"), is($old->query_safe(q{SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, E'\n' ORDER BY t::text COLLATE "C")), '')
+		FROM q t WHERE k > 0}), $before, "the old snapshot, after $statement: $_") foreach ('sequential', 'index', 'bitmap');
+	$old->quit;
+}
+
+# notes of a subtransaction that was rolled back, of a table that is gone then
+$node->safe_psql('postgres', $_) foreach ('CREATE TABLE gone (id int, pad text) USING inplace',
+	q{INSERT INTO gone SELECT i, repeat('x', 100) FROM generate_series(1, 1000) i});
+($old) = held('REPEATABLE READ');
+my $deleter = psql_session($node);
+$deleter->query_safe($_) foreach ('BEGIN', 'SAVEPOINT s', 'DELETE FROM gone', 'ROLLBACK TO s');
+$node->safe_psql('postgres', 'DROP TABLE gone');
+$deleter->query_safe('COMMIT');
+$node->safe_psql('postgres', 'CHECKPOINT');
+$_->quit foreach ($deleter, $old);
+
 # ---- transactions that write the undo, and are rolled back; savepoints; prepared ones
 
 fill();
@@ -263,14 +295,14 @@ foreach my $checking ('inplace', '')
 	$node->safe_psql('postgres', $_) foreach ("ALTER SYSTEM SET wal_consistency_checking = '$checking'", 'SELECT pg_reload_conf()');
 	fill();
 	$node->safe_psql('postgres', 'CHECKPOINT');
-	$node->wait_for_replay_catchup($_) foreach @standbys;
+	$node->wait_for_catchup($_) foreach @standbys;
 	($old, $expected) = held('REPEATABLE READ');
 	my @readers = map { (held('REPEATABLE READ', $_))[0] } @standbys;
 	turn_over();
 	$node->safe_psql('postgres', 'UPDATE q SET id = id + 1000000 WHERE id > 2900');
 	$node->safe_psql('postgres', q{INSERT INTO q SELECT i, -i, NULL, NULL, NULL, repeat('z', 150) FROM generate_series(700001, 700100) i});
 	cmp_ok(evicted(), '>', $rows * 0.7, "$what: rows are evicted");
-	$node->wait_for_replay_catchup($_) foreach @standbys;
+	$node->wait_for_catchup($_) foreach @standbys;
 	is(evicted($_), evicted(), "$what: on the standby") foreach @standbys;
 	sees($old, $expected, "$what: the primary");
 	sees($readers[$_], $expected, "$what: standby $_") foreach (0, 1);
@@ -283,17 +315,16 @@ foreach my $checking ('inplace', '')
 		next;
 	}
 
-	# a crash; the standby is promoted, with a reader that goes on
-	$old->quit;
+	# the standby is promoted, with a reader that goes on; a crash
 	$before = contents($node, 'q');
+	$standbys[1]->promote;
+	sees($readers[1], $expected, 'after the promotion');
+	$_->quit foreach (@readers, $old);
+	check_clean($standbys[1], 'after the promotion');
 	kill9_all($node);
 	$node->start;
 	is(contents($node, 'q'), $before, 'after a crash');
 	check_clean($node, 'after a crash');
-	$standbys[1]->promote;
-	sees($readers[1], $expected, 'after the promotion');
-	$_->quit foreach @readers;
-	check_clean($standbys[1], 'after the promotion');
 	$standbys[1]->safe_psql('postgres', 'VACUUM q');
 	is(contents($standbys[1], 'q'), $before, 'the promoted standby');
 }
