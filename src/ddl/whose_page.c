@@ -358,7 +358,7 @@ refuse_to_upgrade(void)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
-		if (form->relkind == RELKIND_TOASTVALUE && form->relam != HEAP_TABLE_AM_OID)
+		if (form->relkind == RELKIND_TOASTVALUE && form->relam == InplaceTableAm())
 		{
 			looked = false;
 			ereport(ERROR,

@@ -663,7 +663,8 @@ is_of_fetching(const char *funcname)
 {
 	static const char *const names[] = {
 		"heap_fetch_toast_slice", "inplace_fetch_toast_slice",
-		"pglz_decompress_datum", "lz4_decompress_datum"
+		"pglz_decompress_datum", "pglz_decompress_datum_slice",
+		"lz4_decompress_datum", "lz4_decompress_datum_slice"
 	};
 
 	for (int i = 0; i < lengthof(names) && funcname != NULL; i++)

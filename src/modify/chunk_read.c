@@ -40,8 +40,9 @@
  *		 needs here may be needed on a standby.  Its queries are told to end before
  *		 its number is used again, unless they have been told already when the way
  *		 there was cut off.
- *	  5. A trigger's OLD, a cursor, a prepared transaction, a savepoint: all that is our
- *		 own and has not ended stays in undo.  A row that was locked FOR KEY SHARE and
+ *	  5. A trigger's OLD, a cursor, a prepared transaction: all that is our own and has
+ *		 not ended stays in undo.  What a subtransaction did that was rolled back is not
+ *		 found any more, and its change does not come again (chunk_store.c).  A row that was locked FOR KEY SHARE and
  *		 updated by others since: our snapshot does not see these.
  *	  Who has no right to a version, as it is nobody's any more, may find that it
  *	  is missing, or (if number and size have come again) bytes of a later one.

@@ -36,6 +36,8 @@
 #include "modify/modify.h"
 #include "page/tuple.h"
 #include "undo/space.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
 #include "wal/logical.h"
 
 /* rows inserted together */
@@ -43,6 +45,9 @@
 
 /* how far to look for versions that nobody needs here */
 #define MAX_CHANGES_BACK	64
+
+/* a table with more values one after the other is as good as full */
+#define MAX_BASES_TRIED	2000000
 
 /* changes come round after four thousand millions; a value begins anew before */
 #define MAX_CHANGE		((uint32) 0x7FFFFF00)
@@ -73,6 +78,7 @@ typedef struct ChunkStore
 	OldChunk   *old;
 	int32		nold;
 	int32		old_size;
+	uint32		old_change;
 	bool		has_old;
 	uint32		last_change;
 	uint32		needed;			/* numbers that are, a bit each */
@@ -187,6 +193,7 @@ note_row(ChunkStore *cs, ChunkVersions *cv, Buffer buffer, ItemPointer tid,
 			{
 				cs->has_old = true;
 				cs->old_size = chunk.value_size;
+				cs->old_change = chunk.change;
 			}
 		}
 		if (chunk.seq == 0)
@@ -250,10 +257,17 @@ static Oid
 new_base(ChunkStore *cs)
 {
 	Oid			base;
+	int			tries = 0;
 
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (++tries > MAX_BASES_TRIED)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("could not find a free value id in TOAST table \"%s\"",
+							RelationGetRelationName(cs->toastrel)),
+					 errhint("Consider partitioning its table.")));
 		base = GetNewObjectId() << CHUNK_ID_BITS;
 	} while (!OidIsValid(base) || base_in_use(cs, base));
 	return base;
@@ -383,6 +397,50 @@ has_chunk(const ChunkStore *cs, int32 seq)
 /* ---------------- values ---------------- */
 
 /*
+ * Changes that subtransactions have made.  One that is rolled back may have left a
+ * pointer behind (in a variable of PL/pgSQL, for one), and may be gone from chunk 0's
+ * page.  It is not to come again in the transaction: nobody else has such a pointer.
+ */
+typedef struct GivenKey
+{
+	Oid			toastrelid;
+	Oid			base;
+} GivenKey;
+
+typedef struct GivenChange
+{
+	GivenKey	key;
+	uint32		change;			/* the last */
+} GivenChange;
+
+static HTAB *given_changes = NULL;	/* in TopTransactionContext, */
+static TransactionId given_xid = InvalidTransactionId;	/* ... of this one */
+
+static GivenChange *
+given_change(ChunkStore *cs, HASHACTION action, bool *found)
+{
+	GivenKey	key = {RelationGetRelid(cs->toastrel), cs->base};
+
+	if (given_changes == NULL ||
+		!TransactionIdEquals(given_xid, GetTopTransactionIdIfAny()))
+	{
+		HASHCTL		ctl;
+
+		given_changes = NULL;
+		*found = false;
+		if (action == HASH_FIND)
+			return NULL;
+		ctl.keysize = sizeof(GivenKey);
+		ctl.entrysize = sizeof(GivenChange);
+		ctl.hcxt = TopTransactionContext;
+		given_changes = hash_create("inplace changes of values", 64, &ctl,
+									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		given_xid = GetTopTransactionId();
+	}
+	return hash_search(given_changes, &key, action, found);
+}
+
+/*
  * The change that the value comes to have; false if there is none.
  */
 static bool
@@ -390,15 +448,21 @@ choose_change(ChunkStore *cs)
 {
 	uint32		last = cs->last_change;
 	uint32		bit;
+	bool		found;
+	GivenChange *given = given_change(cs, HASH_FIND, &found);
 
+	if (given != NULL && ChangePrecedes(last, given->change))
+		last = given->change;
 	for (uint32 change = last + 1; change < last + CHUNK_ID_STEP; change++)
 	{
 		bit = (uint32) 1 << ChangeNumber(change);
 		if (cs->needed & bit)
 			continue;
 		if ((cs->reachable & bit) && RelationNeedsWAL(cs->toastrel))
-			UndoTellStandbys(cs->toastrel, cs->seen_by_all, false);
+			UndoTellStandbys(cs->toastrel, cs->seen_by_all, true);
 		cs->change = change;
+		if (GetCurrentTransactionNestLevel() > 1)
+			given_change(cs, HASH_ENTER, &found)->change = change;
 		return last < MAX_CHANGE;
 	}
 	return false;
@@ -416,6 +480,7 @@ replace_value(ChunkStore *cs, const struct varatt_external *oldptr)
 	cs->base = ChunkBase(oldptr->va_valueid);
 	find_chunks(cs);
 	if (!cs->has_old || cs->old_size != VARATT_EXTERNAL_GET_EXTSIZE(*oldptr) ||
+		ChangeNumber(cs->old_change) != ChangeNumber(oldptr->va_valueid) ||
 		!choose_change(cs))
 		return false;
 

@@ -176,6 +176,11 @@ decode_logical(LogicalDecodingContext *ctx, XLogRecordBuffer *buf)
 	memcpy(&rec, XLogRecGetData(buf->record), SizeOfIpLogical);
 	if (filtered(ctx, buf->record, &rec.locator))
 		return;
+	if (rec.what > XLIP_VALUE_CHUNKS)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("inplace WAL record at %X/%X is of an unknown kind for logical decoding",
+						LSN_FORMAT_ARGS(buf->record->ReadRecPtr))));
 	if (rec.what == XLIP_VALUE_CHUNKS)
 		decode_chunks(ctx, buf, &rec.locator);
 	else
