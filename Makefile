@@ -2,8 +2,8 @@
 #
 #   make PG_CONFIG=/path/to/pg_config
 #   make PG_CONFIG=... install
-#   make PG_CONFIG=... installcheck    (a running server with
-#                                       shared_preload_libraries = 'inplace')
+#   make PG_CONFIG=... installcheck    (a running server with the settings
+#                                       of test/temp.conf)
 #   make PG_CONFIG=... dist            (build/inplace-VERSION.zip, for PGXN)
 #
 # ./check does all of that, on private servers of its own.
