@@ -94,6 +94,13 @@ typedef Oid RelFileNumber;
 #define MayHaveSummarizedAttrs(rel) false
 #endif
 
+/* parallel builds of GIN indexes came in 18 */
+#if PG_VERSION_NUM >= 180000
+#define GIN_BUILDS_IN_PARALLEL	true
+#else
+#define GIN_BUILDS_IN_PARALLEL	false
+#endif
+
 /*
  * 15.0 has this under its first name only, which all minor releases of 15 keep.
  * (Modules are loaded with all their symbols, so one that is missing is enough
@@ -180,14 +187,6 @@ typedef Oid RelFileNumber;
 #else
 #define GetBufferForTuple(rel, len, other, options, bistate, vm, vmother) \
 	RelationGetBufferForTuple(rel, len, other, options, bistate, vm, vmother)
-#endif
-
-/* pages that a COPY has extended the table by, and that it has yet to fill */
-#if PG_VERSION_NUM >= 160000
-#define BulkInsertHasPages(bistate) \
-	((bistate) != NULL && BlockNumberIsValid((bistate)->next_free))
-#else
-#define BulkInsertHasPages(bistate) false
 #endif
 
 /* the backend's number was an id up to 16 */
@@ -280,27 +279,13 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	tuplesort_getdatum(sort, true, val, isnull, NULL)
 #endif
 
-/* index_beginscan and its like grew an argument for instrumentation in 18 */
-#if PG_VERSION_NUM >= 180000
-#define IndexBeginScanBitmap(index, snapshot, nkeys) \
-	index_beginscan_bitmap(index, snapshot, NULL, nkeys)
-#else
-#define IndexBeginScanBitmap(index, snapshot, nkeys) \
-	index_beginscan_bitmap(index, snapshot, nkeys)
-#endif
+/* index_beginscan grew an argument for instrumentation in 18 */
 #if PG_VERSION_NUM >= 180000
 #define IndexBeginScan(table, index, snapshot, nkeys, norderbys) \
 	index_beginscan(table, index, snapshot, NULL, nkeys, norderbys)
 #else
 #define IndexBeginScan(table, index, snapshot, nkeys, norderbys) \
 	index_beginscan(table, index, snapshot, nkeys, norderbys)
-#endif
-
-/* what an update says of indexes: nothing to do is 0 */
-#if PG_VERSION_NUM >= 160000
-typedef TU_UpdateIndexes UpdateIndexesResult;
-#else
-typedef bool UpdateIndexesResult;
 #endif
 
 /* RelationIsLogicallyLogged needs it up to 15 */

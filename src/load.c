@@ -36,14 +36,11 @@
 #include "freeze/freeze_stats.h"
 #include "index/index.h"
 #include "index/merge_leaves.h"
-#include "index/other_method.h"
 #include "own.h"
 #include "page/protect.h"
 #include "modify/modify.h"
-#include "modify/room.h"
 #include "page/recent.h"
 #include "redo/redo.h"
-#include "row/evict.h"
 #include "row/memory_lock.h"
 #include "row/release.h"
 #include "row/restore.h"
@@ -203,9 +200,8 @@ static const UndoRows rows_of_undo = {
 	.find_releasable = UndoFindReleasable
 };
 
-/* undo, and what old snapshots keep */
 static void
-DefineUndoSettings(void)
+DefineSettings(void)
 {
 	DefineCustomIntVariable("inplace.undo_extents",
 							"Largest number of undo extents in use on the server.",
@@ -242,19 +238,6 @@ DefineUndoSettings(void)
 							 true,
 							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("inplace.evict_deleted_rows",
-							 "The space of deleted rows is used again while old snapshots still want them.",
-							 "Their values go to undo when somebody needs the room.",
-							 &inplace_evict_deleted_rows,
-							 false,
-							 PGC_SIGHUP, 0,
-							 NULL, NULL, NULL);
-}
-
-static void
-DefineSettings(void)
-{
-	DefineUndoSettings();
 	DefineCustomIntVariable("inplace.row_locks_in_memory",
 							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
 							"The others are written to the rows. Zero writes all.",
@@ -302,20 +285,6 @@ DefineSettings(void)
 							 NULL,
 							 &inplace_merge_index_pages,
 							 true,
-							 PGC_USERSET, 0,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("inplace.update_under_other_indexes",
-							 "Updates of columns under GIN, hash and GiST indexes are in place.",
-							 "On trial.",
-							 &inplace_update_under_others,
-							 false,
-							 PGC_POSTMASTER, 0,
-							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("inplace.toast_in_place",
-							 "TOAST tables of new inplace tables are inplace tables, where updates of large values are in place.",
-							 "Asked when a TOAST table is made. On trial.",
-							 &inplace_toast_in_place,
-							 false,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */
@@ -366,7 +335,6 @@ _PG_init(void)
 	RegisterXactCallback(InplaceXactCallback, NULL);
 	InplaceGuardClient();
 	UndoRegisterCallbacks();
-	RoomRegisterCallbacks();
 	inplace_register_row_page_callbacks();
 	InplaceRegisterMemoryLockCallbacks();
 	InplaceRegisterLockPrepare();

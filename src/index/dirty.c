@@ -107,8 +107,7 @@ inplace_dirty_compare(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 		KeyMatch	match;
 
 		status = inplace_copied_xid_status(rel, walk->tuple, blk, off);
-		match = status == XID_ABORTED || (found && status != XID_IN_PROGRESS) ||
-			HdrIsEvicted(walk->tuple) ?
+		match = status == XID_ABORTED || (found && status != XID_IN_PROGRESS) ?
 			KEY_IS_OTHER : dirty_version_compare(rel, entry, walk->tuple, &tid);
 
 		if (match == KEY_MATCHES && *versions == NULL)

@@ -46,13 +46,11 @@
 #include "access/sysattr.h"
 #include "access/tupdesc.h"
 #include "access/xact.h"
-#include "catalog/pg_am_d.h"
 #include "catalog/pg_authid_d.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
-#include "index/btree_handler.h"
 #include "index/key.h"
 #include "index/safe_functions.h"
 #include "no_lock.h"
@@ -427,35 +425,6 @@ prepare_expressions(IndexKey *key, Relation index, Node *exprs, Node *predicate)
 	PG_END_TRY();
 }
 
-/*
- * Other methods than btree may keep something else than the value, of another type.
- */
-static void
-learn_columns(IndexKey *key, Relation index)
-{
-	bool		btree = index->rd_rel->relam == BTREE_AM_OID ||
-		inplace_index_is_btree(index);
-
-	key->exact = key->comparable = btree;
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
-
-		if (!btree)
-		{
-			get_typlenbyval(index->rd_opcintype[i], &key->len[i], &key->byval[i]);
-			continue;
-		}
-		key->len[i] = att->attlen;
-		key->byval[i] = att->attbyval;
-		if (!key_equal_is_identical(index, i))
-			key->exact = false;
-		if (!function_is_builtin(index_getprocid(index, i + 1, BTORDER_PROC)) ||
-			(att->atttypid != CSTRINGOID && !type_is_builtin(att->atttypid)))
-			key->comparable = false;
-	}
-}
-
 static void
 learn_index(IndexKey *key, Relation index)
 {
@@ -481,7 +450,18 @@ learn_index(IndexKey *key, Relation index)
 	old = MemoryContextSwitchTo(key->cxt);
 	PG_TRY();
 	{
-		learn_columns(key, index);
+		key->exact = key->comparable = true;
+		for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		{
+			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
+			if (!key_equal_is_identical(index, i))
+				key->exact = false;
+			if (!function_is_builtin(index_getprocid(index, i + 1, BTORDER_PROC)) ||
+				(att->atttypid != CSTRINGOID && !type_is_builtin(att->atttypid)))
+				key->comparable = false;
+		}
+
 		exprs = written(index, Anum_pg_index_indexprs);
 		predicate = written(index, Anum_pg_index_indpred);
 		key->readable = !has_foreign_code(exprs, NULL) &&
@@ -552,10 +532,12 @@ compute(IndexKey *key, Relation index, TupleTableSlot *slot, Datum *values,
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (key->expr[i] != NULL)
 		{
+			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
 			values[i] = ExecEvalExpr(key->expr[i], key->econtext, &isnull[i]);
 			/* a constant is in key->cxt, which may go at the next call */
-			if (!isnull[i] && !key->byval[i])
-				values[i] = datumCopy(values[i], false, key->len[i]);
+			if (!isnull[i] && !att->attbyval)
+				values[i] = datumCopy(values[i], false, att->attlen);
 		}
 		else
 			values[i] = slot_getattr(slot, index->rd_index->indkey.values[i],
@@ -636,7 +618,7 @@ static KeyOf
 key_in_line(Relation table, Relation index, InplaceTupleHeader tup,
 			const ItemPointerData *tid, bool fetch, Datum *values, bool *isnull)
 {
-	const IndexKey *key = inplace_index_key(index);
+	TupleDesc	desc = RelationGetDescr(index);
 	KeyOf		result = inplace_key_is_computed(index) ?
 		compute_of_tuple(table, index, tup, tid, fetch, values, isnull) :
 		inplace_key_of_tuple(table, index, tup, tid, values, isnull);
@@ -644,33 +626,14 @@ key_in_line(Relation table, Relation index, InplaceTupleHeader tup,
 	for (int i = 0; i < (result == KEY_FOUND ?
 						 IndexRelationGetNumberOfKeyAttributes(index) : 0); i++)
 	{
-		if (isnull[i] || key->len[i] != -1 ||
+		if (isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
 			!VARATT_IS_EXTENDED(DatumGetPointer(values[i])))
 			continue;
-		if (!fetch && VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+		if (!fetch && is_external(desc, i + 1, values[i], false))
 			return KEY_UNKNOWN;
 		values[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(values[i]));
 	}
 	return result;
-}
-
-/*
- * Is it an error of the functions that fetch values?  (A value that is not there any more
- * may have another one's bytes: modify/chunk_read.c.)
- */
-static bool
-is_of_fetching(const char *funcname)
-{
-	static const char *const names[] = {
-		"heap_fetch_toast_slice", "inplace_fetch_toast_slice",
-		"pglz_decompress_datum", "pglz_decompress_datum_slice",
-		"lz4_decompress_datum", "lz4_decompress_datum_slice"
-	};
-
-	for (int i = 0; i < lengthof(names) && funcname != NULL; i++)
-		if (strcmp(funcname, names[i]) == 0)
-			return true;
-	return false;
 }
 
 /*
@@ -689,7 +652,8 @@ is_of_version(const ErrorData *error)
 			return true;
 		default:
 			return error->sqlerrcode == ERRCODE_DATA_CORRUPTED &&
-				is_of_fetching(error->funcname);
+				error->funcname != NULL &&
+				strcmp(error->funcname, "heap_fetch_toast_slice") == 0;
 	}
 }
 

@@ -16,7 +16,6 @@
 #include "access/table.h"
 #include "access/toast_internals.h"
 #include "insight/row_bytes.h"
-#include "modify/chunk.h"
 #include "page/tuple.h"
 #include "utils/fmgroids.h"
 
@@ -46,15 +45,6 @@ check_flags(const InplaceTupleHeaderData *h)
 		return "fresh, yet locked";
 	if ((m & IP_SPECULATIVE) && !(m & IP_FRESH))
 		return "speculative, but not fresh";
-	if (HdrIsEvicted(h))
-	{
-		if (!(m & IP_DELETED))
-			return "evicted, but not deleted";
-		if (HdrIsBareDelete(h))
-			return "evicted, but does not lead to undo";
-		if ((h->t_natts & ~IP_NATTS_MASK) || (m & IP_PADDED))
-			return "evicted, but has a flag of a row's values";
-	}
 	if (h->t_natts & ~(IP_NATTS_MASK | IP_HASNULL | IP_HASEXTERNAL |
 					   IP_ALIGNED | IP_HASTRIMMED | IP_UNCHANGED))
 		return "unknown flag in the attribute count";
@@ -111,8 +101,6 @@ InsightCheckShape(const InplaceTupleHeaderData *tup, Size itemlen, Size *len)
 		*len = 0;
 		return "padding does not fit the item";
 	}
-	if (HdrIsEvicted(tup) && *len != SizeOfInplaceTupleHeader)
-		return "row is evicted, but has values";
 	return NULL;
 }
 
@@ -124,7 +112,7 @@ InsightCheckAttributes(TupleDesc desc, InplaceTupleHeader tup, Size len)
 {
 	uint16		ends[MaxTupleAttributeNumber + 1];
 	const char *data = (const char *) tup;
-	int			natts = HdrNattsAsStored(tup);
+	int			natts = HdrNatts(tup);
 	Size		start;
 	int			i;
 
@@ -190,8 +178,7 @@ InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup, Size itemlen,
 {
 	const char *problem = InsightCheckShape(tup, itemlen, len);
 
-	return problem || HdrIsEvicted(tup) ? problem :
-		InsightCheckAttributes(desc, tup, *len);
+	return problem ? problem : InsightCheckAttributes(desc, tup, *len);
 }
 
 void
@@ -235,14 +222,6 @@ InsightCheckToast(Relation toastrel, Datum value, Snapshot snapshot)
 		return psprintf("TOAST value %u has impossible lengths %d and %d",
 						ptr.va_valueid, extsize, ptr.va_rawsize);
 	nchunks = (extsize - 1) / TOAST_MAX_CHUNK_SIZE + 1;
-	if (RelationIsInplace(toastrel))
-	{
-		int32		missing = inplace_missing_chunk(toastrel, ptr.va_valueid, extsize);
-
-		return missing < 0 ? NULL :
-			psprintf("TOAST value %u: chunk %d of %d is missing", ptr.va_valueid,
-					 missing, nchunks);
-	}
 
 	valid_index = toast_open_indexes(toastrel, AccessShareLock, &indexes,
 									 &num_indexes);

@@ -19,7 +19,6 @@
 #include "access/visibilitymap.h"
 #include "freeze/freeze_stats.h"
 #include "modify/modify.h"
-#include "modify/room.h"
 #include "modify/toast.h"
 #include "page/page.h"
 #include "page/recent.h"
@@ -160,10 +159,10 @@ delete_prepared(DeletePreparation *dp, Relation rel, Buffer buffer,
 		forget_preparation(dp);
 
 	if (!dp->gone &&
-		((tup->t_natts & IP_HASEXTERNAL) || RowsAreDecoded(rel)))
+		((tup->t_natts & IP_HASEXTERNAL) || RelationIsLogicallyLogged(rel)))
 	{
 		bool		fetch = (tup->t_natts & IP_HASEXTERNAL) != 0 &&
-			RowsAreDecoded(rel);
+			RelationIsLogicallyLogged(rel);
 
 		dp->gone_len = ItemIdGetLength(lp);
 		dp->gone = palloc(dp->gone_len);
@@ -219,7 +218,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	off = ItemPointerGetOffsetNumber(&target.tid);
 	tmfd->traversed = false;
 	xid = GetCurrentTransactionId();
-	if (RowsAreDecoded(rel))
+	if (RelationIsLogicallyLogged(rel))
 		dp.id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);
@@ -274,7 +273,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	else
 		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
 						 &dp, &unset);
-	UnlockAfterDelete(rel, buffer, off);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (rc.memory.own)
 		inplace_drop_memory_lock(rel, blk, off);
 	if (BufferIsValid(vmbuffer))

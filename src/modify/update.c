@@ -32,7 +32,6 @@
 #include "index/taking.h"
 #include "modify/modify.h"
 #include "modify/returning.h"
-#include "modify/room.h"
 #include "modify/toast.h"
 #include "modify/update.h"
 #include "page/compare.h"
@@ -43,7 +42,6 @@
 #include "page/tuple.h"
 #include "pgstat.h"
 #include "row/change.h"
-#include "row/evict.h"
 #include "row/link.h"
 #include "row/lock_queue.h"
 #include "row/row_lock.h"
@@ -175,39 +173,6 @@ fits_on_page(UpdateState *us)
 	return inplace_page_can_grow(page, us->off, us->newtup, us->newlen);
 }
 
-/*
- * There is no room on the page: make some, if deleted rows have it.  False if the page has
- * been unlocked to reserve undo for that.
- */
-static bool
-evict_for_row(UpdateState *us)
-{
-	static EvictPlan plan;		/* large, and never in use twice */
-	Size		room = inplace_page_free_space(RowPage(us->rel, us->buffer));
-	Size		needed = us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData);
-
-	if (room < needed)
-	{
-		/* what may not stay has not been looked at yet */
-		(void) inplace_page_prune(us->rel, us->buffer, GlobalVisTestFor(us->rel),
-								  us->off);
-		room = inplace_page_free_space(RowPage(us->rel, us->buffer));
-	}
-	if (room >= needed || !inplace_can_evict(us->rel) ||
-		!inplace_plan_eviction(us->rel, us->buffer, us->off, needed - room, &plan))
-		return true;
-	if (inplace_eviction_has_room(us->rel, &plan))
-		inplace_evict(us->rel, us->buffer, &plan);
-	else if (!us->evict_reserved)
-	{
-		us->evict_reserved = true;
-		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-		(void) inplace_reserve_eviction(us->rel, &plan.room);
-		return false;
-	}
-	return true;
-}
-
 static void
 finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
 {
@@ -332,7 +297,7 @@ get_attrs(UpdateState *us)
 	us->index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
 #endif
 	us->key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
-	if (RowsAreDecoded(rel))
+	if (RelationIsLogicallyLogged(rel))
 		us->id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 	if (us->taking != NULL)
 	{
@@ -429,7 +394,7 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 	TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
 	CheckForSerializableConflictIn(rel, &version, us->blk);
 
-	if (RowsAreDecoded(rel) && !us->logical)
+	if (RelationIsLogicallyLogged(rel) && !us->logical)
 	{
 		InplaceTupleHeader old = copy_current(us);
 
@@ -437,8 +402,6 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 		prepare_logical(us, old);
 		pfree(old);
 	}
-	if (in_place && us->leaves_old_entry && inplace_taking_wants_old(us->taking))
-		us->replaced = copy_current(us);
 	if (in_place)
 		inplace_update_in_place(us);
 	else
@@ -448,10 +411,7 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 
 	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
 		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
-	if (in_place)
-		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-	else
-		UnlockAfterDelete(rel, us->buffer, us->off);
+	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	if (us->rc.memory.own)
 		inplace_drop_memory_lock(rel, us->blk, us->off);
 	if (TidHasTag(&slot->tts_tid))
@@ -524,9 +484,9 @@ check_or_wait(UpdateState *us, Snapshot crosscheck, bool wait,
 	/*
 	 * A row that is too large before toasting cannot be compared by offsets;
 	 * it is after toasting.  Until then its key columns are compared when it
-	 * has been copied.  (An evicted row is not there to be changed.)
+	 * has been copied.
 	 */
-	if (compared && !HdrIsEvicted(current_tuple(us)))
+	if (compared)
 		find_changes(us);
 	else
 		us->key_changed = us->key_changed_early;
@@ -610,7 +570,7 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 		return STEP_AGAIN;
 	}
 
-	if (us->oldcopy && !us->logical && RowsAreDecoded(us->rel))
+	if (us->oldcopy && !us->logical && RelationIsLogicallyLogged(us->rel))
 	{
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 		prepare_logical(us, us->oldcopy);
@@ -626,17 +586,8 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 static UpdateStep
 choose_place(UpdateState *us, bool *in_place)
 {
-	bool		may_stay = !us->index_changed &&
-		(!us->keys_verified || us->keys_distinct) &&
-		!tag_would_wrap(us) && undo_fits(us);
-
-	*in_place = may_stay && fits_on_page(us);
-	if (!*in_place && RoomIsScarce())
-	{
-		if (!evict_for_row(us))
-			return STEP_AGAIN;
-		*in_place = may_stay && fits_on_page(us);
-	}
+	*in_place = !us->index_changed && (!us->keys_verified || us->keys_distinct) &&
+		!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
 	if (!*in_place && !inplace_update_find_page(us))
 		return STEP_AGAIN;
 	return STEP_GO;
@@ -696,7 +647,6 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->oldcopy = NULL;
 	us->key_changed_early = false;
 	us->reserved = false;
-	us->evict_reserved = false;
 
 	us->buffer = inplace_borrow_row_page(rel, us->blk, &us->borrowed);
 	us->vmbuffer = InvalidBuffer;
@@ -774,7 +724,6 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	tmfd->traversed = false;
 
 	us.taking = taking;
-	us.replaced = NULL;
 	result = do_update(&us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
 	pfree(us.newtup);
 
@@ -791,9 +740,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 
 	inplace_rows_put++;
 	if (result == TM_Ok && in_place && us.leaves_old_entry)
-		inplace_insert_entries(rel, taking, &us.target.tid, us.replaced, slot);
-	if (us.replaced)
-		pfree(us.replaced);
+		inplace_insert_entries(rel, taking, &us.target.tid, slot);
 	if (taking)
 		pfree(taking);
 	return result;

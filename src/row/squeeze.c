@@ -543,9 +543,7 @@ UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 	static SqueezeWalk squeeze_walk;	/* large, and never in use twice */
 	SqueezeWalk *w = &squeeze_walk;
 
-	/* a snapshot does not say which chunks are needed: modify/chunk_read.c */
-	if (UndoKindOf(rel) == UNDO_TEMP || !HdrHasUndo(base) ||
-		rel->rd_rel->relkind == RELKIND_TOASTVALUE)
+	if (UndoKindOf(rel) == UNDO_TEMP || !HdrHasUndo(base))
 		return false;
 	inplace_walk_start(&w->walk, rel, block, off, base, tup, len, w->space);
 	if (chain_is_short(&w->walk))

@@ -48,21 +48,14 @@
 #define XLIP_LOGICAL_MORE		0x10	/* MULTI_INSERT: of several records,
 										 * not the last */
 
-/*
- * XLOG_IP_LOGICAL: the end of a speculative insertion; or chunks of a value that has
- * been stored in a TOAST table, which follow as heap tuples (see above).  No block.
- */
+/* XLOG_IP_LOGICAL: the end of a speculative insertion.  No block. */
 typedef struct xl_ip_logical
 {
 	RelFileLocator locator;
-	uint8		what;			/* as follows */
+	uint8		confirm;		/* the row is there; 0: it has been withdrawn */
 } xl_ip_logical;
 
-#define XLIP_SPECULATION_WITHDRAWN	0
-#define XLIP_SPECULATION_CONFIRMED	1
-#define XLIP_VALUE_CHUNKS			2
-
-#define SizeOfIpLogical	(offsetof(xl_ip_logical, what) + sizeof(uint8))
+#define SizeOfIpLogical	(offsetof(xl_ip_logical, confirm) + sizeof(uint8))
 
 /*
  * Block data of an undo page (block 1; 0 for XLOG_IP_UNDO): uint16 offset in
@@ -114,15 +107,6 @@ typedef struct xl_ip_logical
 #define XLIP_UPD_WHOLE_HEADER	0x4000
 #define XLIP_OLD_HAS_CID		IP_PADDED	/* in the old infomask, which
 											 * never has it */
-
-/*
- * XLOG_IP_UPDATE of line pointer 0: rows that are evicted (log_evict.c).  After the
- * uint16, with COMPACT the undo place, whose XLIP_FROM_PAGE is set; or the uint16 offset
- * on the undo page, whose records block 1 has.  Then for each row: uint16 offset, with
- * XLIP_EVICT_OLD if its delete is not a bare one, and then the old header, its uint32 cid
- * and, of a moved row, the TID it has gone to.
- */
-#define XLIP_EVICT_OLD			0x8000
 
 #define XLIP_FROM_PAGE			0x8000
 #define XLIP_UNDO_OFFSET_MASK	0x7FFF
