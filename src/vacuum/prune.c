@@ -310,7 +310,7 @@ inplace_page_prune(Relation rel, Buffer buffer, GlobalVisState *vistest,
 
 /* after so many looks in vain one after the other pages are passed by, more and more */
 #define LOOKS_IN_VAIN	8
-#define LOOKS_PASSED_MAX	256
+#define LOOKS_PASSED_MAX	32
 
 typedef struct PruneLook
 {
@@ -338,6 +338,13 @@ looked_in_vain(Relation rel, Buffer buffer, const UndoBounds *bounds)
 }
 
 static void
+note_in_vain(void)
+{
+	if (++looks_in_vain > LOOKS_IN_VAIN)
+		looks_to_pass = Min(looks_in_vain, LOOKS_PASSED_MAX);
+}
+
+static void
 note_look(Relation rel, Buffer buffer, const PruneResult *res)
 {
 	BlockNumber block = BufferGetBlockNumber(buffer);
@@ -350,8 +357,8 @@ note_look(Relation rel, Buffer buffer, const PruneResult *res)
 
 	if (res->nbetween > 0)
 		looks_in_vain = 0;
-	else if (++looks_in_vain > LOOKS_IN_VAIN)
-		looks_to_pass = Min(looks_in_vain, LOOKS_PASSED_MAX);
+	else
+		note_in_vain();
 }
 
 /*
@@ -379,12 +386,15 @@ inplace_page_prune_opt(Relation rel, Buffer buffer)
 	vistest = GlobalVisTestFor(rel);
 	if (!GlobalVisTestIsRemovableXid(vistest, prune_xid))
 	{
-		bounds = inplace_between_bounds(rel, prune_xid);
-		if (bounds == NULL || looked_in_vain(rel, buffer, bounds))
-			return;
 		if (looks_to_pass > 0)
 		{
 			looks_to_pass--;
+			return;
+		}
+		bounds = inplace_between_bounds(rel, prune_xid);
+		if (bounds == NULL || looked_in_vain(rel, buffer, bounds))
+		{
+			note_in_vain();
 			return;
 		}
 	}
