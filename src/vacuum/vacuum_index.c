@@ -204,6 +204,22 @@ wait_for_deleted_pages(Relation rel)
 	rest_until += 4 * (rest_until - start);
 }
 
+/* rows that have come since the VACUUM before, as far as statistics and this session know */
+static double
+inserted_since(InplaceVacuum *vac)
+{
+	Oid			relid = RelationGetRelid(vac->rel);
+	PgStat_StatTabEntry *stats = pgstat_fetch_stat_tabentry_ext(false, relid);
+	PgStat_TableStatus *pending = find_tabstat_entry(relid);
+	double		inserted = 0;
+
+	if (stats != NULL)
+		inserted += TabInsertsSinceVacuum(stats);
+	if (pending != NULL)
+		inserted += pending->TableStatusCounts.PendingCount(tuples_inserted);
+	return inserted;
+}
+
 /*
  * What this VACUUM has removed from the index.  The pages that packing frees can be used
  * by the next changes only if somebody has taken an xid meanwhile, and cut off only if
@@ -212,7 +228,6 @@ wait_for_deleted_pages(Relation rel)
 static RemovedEntries
 removed_from(InplaceVacuum *vac, int i)
 {
-	PgStat_StatTabEntry *stats = pgstat_fetch_stat_tabentry_ext(false, RelationGetRelid(vac->rel));
 	RemovedEntries removed;
 
 	removed.bytes = vac->swept_bytes[i];
@@ -221,8 +236,7 @@ removed_from(InplaceVacuum *vac, int i)
 	/* (not known: as if no row had come) */
 	removed.grown = vac->old_live_tuples > 0 ?
 		vac->new_rel_tuples / vac->old_live_tuples - 1 : -removed.share;
-	removed.inserted = stats == NULL ? 0 :
-		TabInsertsSinceVacuum(stats) / Max(vac->new_rel_tuples, 1);
+	removed.inserted = inserted_since(vac) / Max(vac->new_rel_tuples, 1);
 	removed.xids_are_taken = !FullTransactionIdEquals(ReadNextFullTransactionId(),
 													  vac->start_xid);
 	removed.is_alone = vac->do_truncate && !UndoStandbyConnected() &&
