@@ -81,8 +81,9 @@ $node->reload;
 my $without = growth('squeeze_undo off', [ 'BEGIN', $change ], 'COMMIT');
 $node->append_conf('postgresql.conf', "inplace.squeeze_undo = on\n");
 $node->reload;
-# (What is under way takes some 300 kB beside what is always there, however many updates there are.)
-my $less = $without * 0.7;
+# (What is under way takes some 300 kB beside what is always there, however many updates there are;
+# twice that on a machine with much to do, as each of two clients takes an extent of 256 kB more.)
+my $less = $without * 0.8;
 cmp_ok($without, '>', 1_700_000, 'undo grows with the updates without');
 cmp_ok(growth('an idle transaction', [ 'BEGIN', $change ], 'COMMIT'), '<', $less, '... and not with');
 cmp_ok(growth('a subtransaction', [ 'BEGIN', 'SAVEPOINT s', $change ], 'ROLLBACK'), '<', $less, '... also with its change in a subtransaction');
