@@ -189,6 +189,14 @@ typedef Oid RelFileNumber;
 	RelationGetBufferForTuple(rel, len, other, options, bistate, vm, vmother)
 #endif
 
+/* pages that a COPY has extended the table by, and that it has yet to fill */
+#if PG_VERSION_NUM >= 160000
+#define BulkInsertHasPages(bistate) \
+	((bistate) != NULL && BlockNumberIsValid((bistate)->next_free))
+#else
+#define BulkInsertHasPages(bistate) false
+#endif
+
 /* the backend's number was an id up to 16 */
 #if PG_VERSION_NUM >= 170000
 #include "storage/procnumber.h"

@@ -35,6 +35,9 @@
 
 #define INPLACE_FORMAT_VERSION	3
 
+/* that of a database which has had evicted rows (UndoNoteEvictions) */
+#define INPLACE_FORMAT_EVICTED	4
+
 #ifdef WORDS_BIGENDIAN
 #error "inplace reads and writes its pages in little-endian order only"
 #endif

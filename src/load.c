@@ -39,8 +39,10 @@
 #include "own.h"
 #include "page/protect.h"
 #include "modify/modify.h"
+#include "modify/room.h"
 #include "page/recent.h"
 #include "redo/redo.h"
+#include "row/evict.h"
 #include "row/memory_lock.h"
 #include "row/release.h"
 #include "row/restore.h"
@@ -238,6 +240,13 @@ DefineSettings(void)
 							 false,
 							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.evict_deleted_rows",
+							 "The space of deleted rows is used again while old snapshots still want them.",
+							 "Their values go to undo when somebody needs the room.",
+							 &inplace_evict_deleted_rows,
+							 false,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.row_locks_in_memory",
 							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
 							"The others are written to the rows. Zero writes all.",
@@ -335,6 +344,7 @@ _PG_init(void)
 	RegisterXactCallback(InplaceXactCallback, NULL);
 	InplaceGuardClient();
 	UndoRegisterCallbacks();
+	RoomRegisterCallbacks();
 	inplace_register_row_page_callbacks();
 	InplaceRegisterMemoryLockCallbacks();
 	InplaceRegisterLockPrepare();

@@ -66,6 +66,7 @@ typedef struct OlderVersion
 	OffsetNumber off;
 	Size		len;
 	InplaceTupleHeader tuple;
+	bool		evicted;		/* the page has nothing of the row but this */
 } OlderVersion;
 
 typedef struct BuildState
@@ -144,7 +145,7 @@ report_row(BuildState *bs, bool alive)
 }
 
 /* where the walk has come to is to go into the index, too */
-static void
+static OlderVersion *
 keep_version(BuildState *bs, const ChainWalk *walk)
 {
 	OlderVersion *v;
@@ -158,8 +159,10 @@ keep_version(BuildState *bs, const ChainWalk *walk)
 	memcpy(v->tuple, walk->tuple, walk->len);
 	v->len = walk->len;
 	v->off = walk->off;
+	v->evicted = false;
 	v->next = bs->older;
 	bs->older = v;
+	return v;
 }
 
 static ChainWalk *
@@ -185,14 +188,19 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 	bool		keep = bs->all_versions ||
 		(bs->former_keys && (tup->t_infomask & IP_STALE) != 0);
 
-	if (!keep && bs->info->ii_BrokenHotChain)
+	if (!keep && bs->info->ii_BrokenHotChain && !HdrIsEvicted(tup))
 		return;
 
 	walk = begin_walk(bs, blk, off, tup, len);
 	while (inplace_walk_back_needed(walk, bs->oldest_xmin))
 	{
 		if (walk->rec.hdr.ur_type != UNDO_UPDATE)
+		{
+			/* the version that was deleted is not on the page */
+			if (walk->rec.hdr.ur_flags & UR_EVICTED)
+				keep_version(bs, walk)->evicted = true;
 			continue;
+		}
 		if (!bs->all_versions && !bs->info->ii_BrokenHotChain)
 		{
 			bs->info->ii_BrokenHotChain = true;
@@ -200,7 +208,7 @@ note_older_versions(BuildState *bs, BlockNumber blk, OffsetNumber off,
 		}
 		if (!keep)
 			return;
-		keep_version(bs, walk);
+		(void) keep_version(bs, walk);
 	}
 }
 
@@ -220,7 +228,7 @@ note_versions_below(BuildState *bs, BlockNumber blk, OffsetNumber off,
 		if (!inplace_walk_back(walk, InvalidTransactionId))
 			return false;
 	do
-		keep_version(bs, walk);
+		(void) keep_version(bs, walk);
 	while (inplace_walk_back_needed(walk, bs->oldest_xmin));
 	return true;
 }
@@ -420,7 +428,8 @@ restart:
 		if (!all_visible && HdrHasUndo(tup))
 			note_older_versions(bs, blk, off, tup, RowLength(tup, lp));
 
-		scan->vis[n++] = alive ? off : off | SCAN_NOT_ALIVE;
+		if (!HdrIsEvicted(tup))
+			scan->vis[n++] = alive ? off : off | SCAN_NOT_ALIVE;
 	}
 
 	inplace_scan_copy_page(scan, page);
@@ -500,10 +509,20 @@ store_older(BuildState *bs, InplaceScanDesc scan, const OlderVersion *v)
 						v->tuple, v->len, NULL, false);
 }
 
+/* is the row, whose older versions these are, evicted? */
+static bool
+is_of_evicted(const OlderVersion *v)
+{
+	for (OffsetNumber off = v->off; v != NULL && v->off == off; v = v->next)
+		if (v->evicted)
+			return true;
+	return false;
+}
+
 /*
  * The keys of a row's older versions, each once, and not if it is that of the
- * newest version, which has been reported.  Returns the version that follows, of
- * another row.
+ * newest version, which has been reported (an evicted row has none).  Returns the
+ * version that follows, of another row.
  */
 static OlderVersion *
 report_former_keys(BuildState *bs, InplaceScanDesc scan, OlderVersion *v)
@@ -514,7 +533,8 @@ report_former_keys(BuildState *bs, InplaceScanDesc scan, OlderVersion *v)
 	bool		isnull[INDEX_MAX_KEYS];
 
 	MemoryContextReset(bs->econtext->ecxt_per_tuple_memory);
-	if (inplace_scan_store(scan, off, bs->slot) && eval_row(bs, values, isnull))
+	if (!is_of_evicted(v) && inplace_scan_store(scan, off, bs->slot) &&
+		eval_row(bs, values, isnull))
 		keys = add_reported(bs, keys, values, isnull);
 
 	for (; v != NULL && v->off == off; v = v->next)
@@ -533,6 +553,13 @@ report_former_keys(BuildState *bs, InplaceScanDesc scan, OlderVersion *v)
 	return v;
 }
 
+/* is it all that there is of the row: the version that was deleted, and evicted? */
+static bool
+is_all_of_evicted(const OlderVersion *v)
+{
+	return v->evicted && (v->next == NULL || v->next->off != v->off);
+}
+
 static void
 report_older_versions(BuildState *bs, InplaceScanDesc scan)
 {
@@ -540,7 +567,8 @@ report_older_versions(BuildState *bs, InplaceScanDesc scan)
 
 	while (v != NULL)
 	{
-		if (!bs->all_versions)
+		/* keys are compared in btrees only, where there are several */
+		if (!bs->all_versions && !is_all_of_evicted(v))
 		{
 			v = report_former_keys(bs, scan, v);
 			continue;

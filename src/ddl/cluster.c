@@ -233,6 +233,30 @@ write_simple(CopyState *cs, BlockNumber blk, OffsetNumber off,
 }
 
 /*
+ * The walk begins at an evicted row.  In the new table it stands as a deleted row does:
+ * with the values of the version before, to which the walk is moved on.  If nobody
+ * needs that it has none.
+ */
+static void
+collect_evicted(CopyState *cs, ChainWalk *walk, CopyVersion *v)
+{
+	InplaceTupleHeaderData gone = *walk->tuple;
+
+	v->cid = InvalidCommandId;
+	if (inplace_walk_back_needed(walk, cs->oldest_xmin))
+	{
+		v->tuple = reform(cs, walk->blk, walk->off, walk->tuple, walk->len, &v->len);
+		gone.t_natts = v->tuple->t_natts;
+	}
+	else
+	{
+		v->len = SizeOfInplaceTupleHeader;
+		v->tuple = palloc(v->len);
+	}
+	*v->tuple = gone;
+}
+
+/*
  * Collect the versions of a row that are to be written, the newest first.  Returns
  * their number.
  */
@@ -252,6 +276,15 @@ collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 
 	v = palloc(max * sizeof(CopyVersion));
 	walk = inplace_walk_begin(cs->copies, cs->old, blk, off, tup, len);
+	if (HdrIsEvicted(walk->tuple))
+	{
+		v[n].replaced = replaced;
+		collect_evicted(cs, walk, &v[n++]);
+		*versions = v;
+		if (HdrIsEvicted(walk->tuple))
+			return n;
+		replaced = walk->rec.replaced;
+	}
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -459,6 +492,30 @@ put_sort(CopyState *cs, BlockNumber blk, OffsetNumber off,
 }
 
 /*
+ * An evicted row is sorted by the version that was deleted.  If nobody needs that it is
+ * not written.
+ */
+static void
+put_sort_evicted(CopyState *cs, BlockNumber blk, OffsetNumber off,
+				 InplaceTupleHeader tup, Size len)
+{
+	ChainWalk  *walk;
+
+	if (cs->copies == NULL)
+		cs->copies = MemoryContextAlloc(GetMemoryChunkContext(cs),
+										sizeof(CopyWalk));
+	walk = inplace_walk_begin(cs->copies, cs->old, blk, off, tup, len);
+	if (inplace_walk_back_needed(walk, cs->oldest_xmin))
+	{
+		put_sort(cs, blk, off, walk->tuple, walk->len, true);
+		return;
+	}
+	*cs->tups_vacuumed += 1;
+	*cs->num_tuples -= 1;
+	*cs->tups_recently_dead -= 1;
+}
+
+/*
  * Copy the row at off of the block in cs->page, or put it into the sort.
  */
 static void
@@ -528,7 +585,10 @@ copy_row(CopyState *cs, BlockNumber blk, OffsetNumber off)
 	oldcxt = MemoryContextSwitchTo(cs->row_cxt);
 	if (cs->sort != NULL)
 	{
-		put_sort(cs, blk, off, tup, len, versions);
+		if (HdrIsEvicted(tup))
+			put_sort_evicted(cs, blk, off, tup, len);
+		else
+			put_sort(cs, blk, off, tup, len, versions);
 		pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED,
 									 *cs->num_tuples);
 	}
@@ -639,7 +699,7 @@ entry_places_row(CopyState *cs, Relation index, IndexTuple itup,
 		return false;
 
 	/* (the TOAST values of a dead row may be gone) */
-	if (itup != NULL)
+	if (itup != NULL && !HdrIsEvicted(tup))
 	{
 		MemoryContext oldcxt = MemoryContextSwitchTo(cs->row_cxt);
 

@@ -107,7 +107,8 @@ inplace_dirty_compare(Relation rel, const FetchedEntry *entry, BlockNumber blk,
 		KeyMatch	match;
 
 		status = inplace_copied_xid_status(rel, walk->tuple, blk, off);
-		match = status == XID_ABORTED || (found && status != XID_IN_PROGRESS) ?
+		match = status == XID_ABORTED || (found && status != XID_IN_PROGRESS) ||
+			HdrIsEvicted(walk->tuple) ?
 			KEY_IS_OTHER : dirty_version_compare(rel, entry, walk->tuple, &tid);
 
 		if (match == KEY_MATCHES && *versions == NULL)

@@ -470,6 +470,13 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 				return KEY_MATCHES;
 			continue;
 		}
+		if (HdrIsEvicted(walk->tuple))
+		{
+			/* its keys are those of the version that was deleted */
+			if (!inplace_walk_back(walk, q->oldest_xmin))
+				return KEY_MATCHES;
+			continue;
+		}
 		switch (version_matches(q, itup, walk, &tid))
 		{
 			case KEY_MATCHES:

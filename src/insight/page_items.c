@@ -84,10 +84,10 @@ show_tuple(const char *item, Size itemlen, Datum *values, bool *nulls)
 
 	values[COL_XID] = TransactionIdGetDatum(hdr.t_xid);
 	values[COL_FLAGS] = flags_array(&hdr);
-	values[COL_NATTS] = Int32GetDatum(HdrNatts(&hdr));
+	values[COL_NATTS] = Int32GetDatum(HdrNattsAsStored(&hdr));
 	values[COL_TAG] = Int32GetDatum(TagNumber(hdr.t_tag));
-	nulls[COL_XID] = nulls[COL_FLAGS] = false;
-	nulls[COL_NATTS] = nulls[COL_TAG] = false;
+	nulls[COL_XID] = nulls[COL_FLAGS] = nulls[COL_TAG] = false;
+	nulls[COL_NATTS] = HdrIsEvicted(&hdr);
 
 	/* what t_undo means */
 	if (HdrHasDirectLocker(&hdr))
@@ -130,7 +130,7 @@ show_tuple(const char *item, Size itemlen, Datum *values, bool *nulls)
 		values[COL_NULL_BITS] =
 			CStringGetTextDatum(null_bits_text((const bits8 *) item +
 											   SizeOfInplaceTupleHeader,
-											   HdrNatts(&hdr)));
+											   HdrNattsAsStored(&hdr)));
 		nulls[COL_NULL_BITS] = false;
 	}
 

@@ -45,6 +45,15 @@ check_flags(const InplaceTupleHeaderData *h)
 		return "fresh, yet locked";
 	if ((m & IP_SPECULATIVE) && !(m & IP_FRESH))
 		return "speculative, but not fresh";
+	if (HdrIsEvicted(h))
+	{
+		if (!(m & IP_DELETED))
+			return "evicted, but not deleted";
+		if (HdrIsBareDelete(h))
+			return "evicted, but does not lead to undo";
+		if ((h->t_natts & ~IP_NATTS_MASK) || (m & IP_PADDED))
+			return "evicted, but has a flag of a row's values";
+	}
 	if (h->t_natts & ~(IP_NATTS_MASK | IP_HASNULL | IP_HASEXTERNAL |
 					   IP_ALIGNED | IP_HASTRIMMED | IP_UNCHANGED))
 		return "unknown flag in the attribute count";
@@ -101,6 +110,8 @@ InsightCheckShape(const InplaceTupleHeaderData *tup, Size itemlen, Size *len)
 		*len = 0;
 		return "padding does not fit the item";
 	}
+	if (HdrIsEvicted(tup) && *len != SizeOfInplaceTupleHeader)
+		return "row is evicted, but has values";
 	return NULL;
 }
 
@@ -112,7 +123,7 @@ InsightCheckAttributes(TupleDesc desc, InplaceTupleHeader tup, Size len)
 {
 	uint16		ends[MaxTupleAttributeNumber + 1];
 	const char *data = (const char *) tup;
-	int			natts = HdrNatts(tup);
+	int			natts = HdrNattsAsStored(tup);
 	Size		start;
 	int			i;
 
@@ -178,7 +189,8 @@ InsightCheckRow(TupleDesc desc, InplaceTupleHeader tup, Size itemlen,
 {
 	const char *problem = InsightCheckShape(tup, itemlen, len);
 
-	return problem ? problem : InsightCheckAttributes(desc, tup, *len);
+	return problem || HdrIsEvicted(tup) ? problem :
+		InsightCheckAttributes(desc, tup, *len);
 }
 
 void

@@ -57,7 +57,7 @@ typedef struct Shown
 {
 	MemoryContext cxt;			/* all that hangs off it */
 	InplaceTupleHeaderData hdr;
-	bool		unknown_columns;
+	bool		unknown_columns;	/* or there are none: it is evicted */
 	Datum	   *attr;			/* point into a copy in cxt */
 	bool	   *isnull;
 	Datum		values[NUM_COLS];
@@ -281,7 +281,7 @@ show_version(VersionsState *state, InsightWalk *walk, bool *found_visible)
 	shown->hdr = *tuple;
 	shown->attr = palloc(sizeof(Datum) * Max(desc->natts, 1));
 	shown->isnull = palloc(sizeof(bool) * Max(desc->natts, 1));
-	shown->unknown_columns = walk->unknown_columns;
+	shown->unknown_columns = walk->unknown_columns || HdrIsEvicted(tuple);
 	if (!shown->unknown_columns)
 		InsightDeform(desc, tuple, shown->attr, shown->isnull);
 	memset(nulls, true, sizeof(shown->nulls));

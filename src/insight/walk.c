@@ -44,7 +44,7 @@ known_natts(InsightWalk *walk, const InplaceTupleHeaderData *tup)
 	{
 		if (InsightGetXidStatus(walk->limits, hdr.t_xid,
 								hdr.t_infomask) != INSIGHT_XID_ABORTED)
-			return HdrNatts(&hdr);
+			return HdrNattsAsStored(&hdr);
 		if (!HdrHasUndo(&hdr) || !UndoPtrIsValid(HdrUndoPtr(&hdr)) ||
 			!UndoFetch(walk->rel, HdrUndoPtr(&hdr), walk->block, walk->off,
 					   &hdr, true, &walk->rec))
@@ -65,14 +65,14 @@ check_version(InsightWalk *walk, InplaceTupleHeader tup, Size itemlen, Size *len
 	const char *problem = InsightCheckShape(tup, itemlen, len);
 
 	walk->unknown_columns = false;
-	if (problem)
+	if (problem || HdrIsEvicted(tup))
 		return problem;
 	if (InsightGetXidStatus(walk->limits, tup->t_xid,
 							tup->t_infomask) == INSIGHT_XID_ABORTED)
 	{
 		if (walk->known_natts < 0)
 			walk->known_natts = known_natts(walk, tup);
-		if (HdrNatts(tup) > walk->known_natts)
+		if (HdrNattsAsStored(tup) > walk->known_natts)
 		{
 			walk->unknown_columns = true;
 			return NULL;
@@ -263,6 +263,7 @@ InsightWalkBack(InsightWalk *walk)
 	const char *problem;
 	UndoPtr		from = walk->undo;
 	bool		relative;
+	const char *image;
 	Size		len;
 
 	if (walk->undo_state != INSIGHT_UNDO_FOUND)
@@ -298,6 +299,12 @@ InsightWalkBack(InsightWalk *walk)
 			return false;
 		}
 		len = SizeOfInplaceTupleHeader + n;
+	}
+	else if ((image = UndoEvictedImage(rec, &len)) != NULL)
+	{
+		older = walk->tuple;
+		memcpy((char *) older + SizeOfInplaceTupleHeader, image, len);
+		len += SizeOfInplaceTupleHeader;
 	}
 	else
 	{

@@ -19,6 +19,7 @@
 #include "access/visibilitymap.h"
 #include "freeze/freeze_stats.h"
 #include "modify/modify.h"
+#include "modify/room.h"
 #include "modify/toast.h"
 #include "page/page.h"
 #include "page/recent.h"
@@ -273,7 +274,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	else
 		delete_with_undo(rel, buffer, vmbuffer, off, xid, cid, &rc, changingPart,
 						 &dp, &unset);
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	UnlockAfterDelete(rel, buffer, off);
 	if (rc.memory.own)
 		inplace_drop_memory_lock(rel, blk, off);
 	if (BufferIsValid(vmbuffer))

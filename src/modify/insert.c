@@ -20,6 +20,7 @@
 #include "freeze/freeze_model.h"
 #include "freeze/freeze_stats.h"
 #include "modify/modify.h"
+#include "modify/room.h"
 #include "modify/toast.h"
 #include "page/page.h"
 #include "page/protect.h"
@@ -121,6 +122,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	if (logical && HdrIsSpeculative(tup))
 		inplace_logical_set_speculative(&lc);
 
+	MakeRoom(rel, PageSpaceFor(tup, len), options, bistate);
 	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
 							   &vmbuffer, NULL);
 	page = RowPage(rel, buffer);
@@ -410,6 +412,8 @@ insert_page(MultiInsert *mi, BlockNumber *blk)
 	FreezeUnset unset = {0};
 	LogicalChange lc;
 
+	MakeRoom(rel, PageSpaceFor(mi->tups[mi->done], mi->lens[mi->done]), mi->options,
+			 mi->bistate);
 	buffer = GetBufferForTuple(rel, PageSpaceFor(mi->tups[mi->done], mi->lens[mi->done]),
 							   InvalidBuffer, mi->options,
 							   mi->bistate, &mi->vmbuffer, NULL);

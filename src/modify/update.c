@@ -32,6 +32,7 @@
 #include "index/taking.h"
 #include "modify/modify.h"
 #include "modify/returning.h"
+#include "modify/room.h"
 #include "modify/toast.h"
 #include "modify/update.h"
 #include "page/compare.h"
@@ -42,6 +43,7 @@
 #include "page/tuple.h"
 #include "pgstat.h"
 #include "row/change.h"
+#include "row/evict.h"
 #include "row/link.h"
 #include "row/lock_queue.h"
 #include "row/row_lock.h"
@@ -171,6 +173,39 @@ fits_on_page(UpdateState *us)
 		return true;
 	inplace_page_prune(us->rel, us->buffer, GlobalVisTestFor(us->rel), us->off);
 	return inplace_page_can_grow(page, us->off, us->newtup, us->newlen);
+}
+
+/*
+ * There is no room on the page: make some, if deleted rows have it.  False if the page has
+ * been unlocked to reserve undo for that.
+ */
+static bool
+evict_for_row(UpdateState *us)
+{
+	static EvictPlan plan;		/* large, and never in use twice */
+	Size		room = inplace_page_free_space(RowPage(us->rel, us->buffer));
+	Size		needed = us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData);
+
+	if (room < needed)
+	{
+		/* what may not stay has not been looked at yet */
+		(void) inplace_page_prune(us->rel, us->buffer, GlobalVisTestFor(us->rel),
+								  us->off);
+		room = inplace_page_free_space(RowPage(us->rel, us->buffer));
+	}
+	if (room >= needed || !inplace_can_evict(us->rel) ||
+		!inplace_plan_eviction(us->rel, us->buffer, us->off, needed - room, &plan))
+		return true;
+	if (inplace_eviction_has_room(us->rel, &plan))
+		inplace_evict(us->rel, us->buffer, &plan);
+	else if (!us->evict_reserved)
+	{
+		us->evict_reserved = true;
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+		(void) inplace_reserve_eviction(us->rel, &plan.room);
+		return false;
+	}
+	return true;
 }
 
 static void
@@ -411,7 +446,10 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 
 	if (BufferIsValid(us->newbuf) && us->newbuf != us->buffer)
 		LockBuffer(us->newbuf, BUFFER_LOCK_UNLOCK);
-	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	if (in_place)
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	else
+		UnlockAfterDelete(rel, us->buffer, us->off);
 	if (us->rc.memory.own)
 		inplace_drop_memory_lock(rel, us->blk, us->off);
 	if (TidHasTag(&slot->tts_tid))
@@ -484,9 +522,9 @@ check_or_wait(UpdateState *us, Snapshot crosscheck, bool wait,
 	/*
 	 * A row that is too large before toasting cannot be compared by offsets;
 	 * it is after toasting.  Until then its key columns are compared when it
-	 * has been copied.
+	 * has been copied.  (An evicted row is not there to be changed.)
 	 */
-	if (compared)
+	if (compared && !HdrIsEvicted(current_tuple(us)))
 		find_changes(us);
 	else
 		us->key_changed = us->key_changed_early;
@@ -586,8 +624,17 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 static UpdateStep
 choose_place(UpdateState *us, bool *in_place)
 {
-	*in_place = !us->index_changed && (!us->keys_verified || us->keys_distinct) &&
-		!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
+	bool		may_stay = !us->index_changed &&
+		(!us->keys_verified || us->keys_distinct) &&
+		!tag_would_wrap(us) && undo_fits(us);
+
+	*in_place = may_stay && fits_on_page(us);
+	if (!*in_place && RoomIsScarce())
+	{
+		if (!evict_for_row(us))
+			return STEP_AGAIN;
+		*in_place = may_stay && fits_on_page(us);
+	}
 	if (!*in_place && !inplace_update_find_page(us))
 		return STEP_AGAIN;
 	return STEP_GO;
@@ -647,6 +694,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->oldcopy = NULL;
 	us->key_changed_early = false;
 	us->reserved = false;
+	us->evict_reserved = false;
 
 	us->buffer = inplace_borrow_row_page(rel, us->blk, &us->borrowed);
 	us->vmbuffer = InvalidBuffer;

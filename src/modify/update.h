@@ -56,6 +56,7 @@ typedef struct UpdateState
 	InplaceTupleHeader oldcopy; /* what newtup was toasted against, */
 	InplaceTupleHeaderData oldcopy_hdr; /* ... as it was then */
 	bool		reserved;		/* the row, before values were stored */
+	bool		evict_reserved; /* undo for others' eviction, or tried to */
 	bool		key_changed_early;	/* as far as is known before toasting */
 	bool		conflict;		/* older versions cut off, standbys not told */
 	/* the new row's place, if it moved */

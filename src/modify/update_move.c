@@ -13,6 +13,7 @@
 #include "access/hio.h"
 #include "access/visibilitymap.h"
 #include "freeze/freeze_stats.h"
+#include "modify/room.h"
 #include "modify/update.h"
 #include "page/page.h"
 #include "page/tuple.h"
@@ -69,6 +70,7 @@ inplace_update_find_page(UpdateState *us)
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	us->searched = true;
 	us->newvm = InvalidBuffer;
+	MakeRoom(us->rel, PageSpaceFor(us->newtup, us->newlen), 0, NULL);
 	us->newbuf = GetBufferForTuple(us->rel, PageSpaceFor(us->newtup, us->newlen),
 								   us->buffer, 0, NULL,
 								   &us->newvm, &us->vmbuffer);

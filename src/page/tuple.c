@@ -60,7 +60,7 @@ static const FlagName natts_names[] = {
 	{IP_UNCHANGED, "UNCHANGED"}
 };
 
-StaticAssertDecl(lengthof(infomask_names) + lengthof(natts_names) <= INPLACE_MAX_FLAGS,
+StaticAssertDecl(lengthof(infomask_names) + lengthof(natts_names) + 1 <= INPLACE_MAX_FLAGS,
 				 "INPLACE_MAX_FLAGS is too small");
 
 int
@@ -68,6 +68,8 @@ inplace_flag_names(const InplaceTupleHeaderData *hdr, const char **names)
 {
 	int			n = 0;
 
+	if (HdrIsEvicted(hdr))
+		names[n++] = "EVICTED";
 	for (int i = 0; i < lengthof(infomask_names); i++)
 		if (hdr->t_infomask & infomask_names[i].bit)
 			names[n++] = infomask_names[i].name;
@@ -95,10 +97,9 @@ inplace_lock_mode_name(LockTupleMode mode)
 }
 
 /*
- * Is an attribute of a fixed length that is not by value aligned?  Not if it
- * has the length and alignment of a by-value type: pg_upgrade makes dropped
- * columns again with their length and alignment, but always by reference, so
- * "by value" must make no difference to where things are.
+ * Is an attribute of a fixed length that is not by value aligned?  Not if it has the length
+ * and alignment of a by-value type: pg_upgrade makes dropped columns again with those, but
+ * always by reference, so "by value" must make no difference to where things are.
  */
 static inline bool
 attr_needs_align(Form_pg_attribute att)
@@ -433,7 +434,7 @@ inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 	Assert((Size) (p - start) == len);
 }
 
-/* how long a row that is made of the heap tuple can get */
+/* the most that a row made of it takes */
 Size
 inplace_row_from_heap_bound(TupleDesc desc, HeapTuple heap)
 {
@@ -600,7 +601,7 @@ inplace_form_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 	return tup;
 }
 
-/* put the blanks of a trimmed bpchar back */
+/* put a trimmed bpchar's blanks back */
 static Datum
 untrim(const char *p, MemoryContext cxt)
 {
@@ -721,10 +722,9 @@ deform_varlena(Form_pg_attribute att, const char *start, Size len, uint32 *o,
 }
 
 /*
- * See tuple.h.  Returns the number of attributes deformed, which is less than
- * natts if the tuple was stored before columns were added, or -1.  Lengths are
- * looked at as they come; fixed ones cannot lead far, so they are only at
- * the end.
+ * See tuple.h.  Returns the number of attributes deformed, which is less than natts if the
+ * tuple was stored before columns were added, or -1.  Lengths are looked at as they come;
+ * fixed ones cannot lead far, so they are only at the end.
  */
 int
 inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
@@ -736,7 +736,9 @@ inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
 	const bits8 *bits = HdrBits(tup);
 	uint32		o = *off;
 
-	natts = Min(natts, (int) HdrNatts(tup));
+	if (unlikely(HdrIsEvicted(tup)))
+		return -1;
+	natts = Min(natts, HdrNatts(tup));
 
 	for (; attnum < natts; attnum++)
 	{
@@ -990,7 +992,6 @@ inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
 	Datum		values[MaxTupleAttributeNumber];
 	bool		nulls[MaxTupleAttributeNumber];
 
-	Assert(attnum > 0);
 	if (attnum > HdrNatts(tup))
 		return getmissingattr(desc, attnum, isnull);
 	inplace_deform_first(desc, tup, attnum, values, nulls, cxt, tid);

@@ -34,6 +34,9 @@
  *	  t_xid.  The undo of a version that everybody sees is given back and its
  *	  space used again, with the pointer left dangling.
  *
+ *	  A deleted row may have been evicted (row/evict.c).  Then it is a header only,
+ *	  and the undo record has its values.
+ *
  * Space
  *	  The item's lp_len is the space reserved for the row, which may be more
  *	  than the tuple is long: an update that shrinks a row keeps the space
@@ -64,6 +67,8 @@
 #define INPLACE_TUPLE_H
 
 #include "inplace.h"
+
+#include "access/htup_details.h"
 
 typedef uint64 UndoPtr;			/* block number << 16 | byte offset in page */
 
@@ -123,6 +128,7 @@ StaticAssertDecl(sizeof(InplaceTupleHeaderData) == SizeOfInplaceTupleHeader,
 
 /* t_natts */
 #define IP_NATTS_MASK			0x07FF
+#define IP_NATTS_EVICTED		0x07FF	/* not a number: see HdrIsEvicted */
 #define IP_HASNULL				0x0800
 #define IP_HASEXTERNAL			0x1000	/* has a TOAST pointer */
 #define IP_ALIGNED				0x2000	/* must stand MAXALIGNed on its page */
@@ -337,11 +343,35 @@ TidClean(ItemPointer dst, const ItemPointerData *src)
 	*dst = t;
 }
 
-#define HdrNatts(h)				((h)->t_natts & IP_NATTS_MASK)
+/*
+ * A deleted row that is a header only: its values have gone to undo for the sake of
+ * space (row/evict.c).  In place of the number of attributes it has one that no table
+ * can have.  So nobody finds attributes in it by mistake: who takes it for a row is
+ * told so here, or finds that it is damaged.
+ */
+static inline bool
+HdrIsEvicted(const InplaceTupleHeaderData *h)
+{
+	return (h->t_natts & IP_NATTS_MASK) == IP_NATTS_EVICTED;
+}
+
+StaticAssertDecl(MaxTupleAttributeNumber < IP_NATTS_EVICTED,
+				 "a row must not look like an evicted one");
+
+/* of a row that may be damaged, or evicted */
+#define HdrNattsAsStored(h)		((h)->t_natts & IP_NATTS_MASK)
+
+static inline int
+HdrNatts(const InplaceTupleHeaderData *h)
+{
+	Assert(!HdrIsEvicted(h));
+	return HdrNattsAsStored(h);
+}
+
 #define HdrHasNull(h)			(((h)->t_natts & IP_HASNULL) != 0)
 #define HdrBits(h)				((bits8 *) (h) + SizeOfInplaceTupleHeader)
 #define HdrSize(h) \
-	(SizeOfInplaceTupleHeader + (HdrHasNull(h) ? BITMAPLEN(HdrNatts(h)) : 0))
+	(SizeOfInplaceTupleHeader + (HdrHasNull(h) ? BITMAPLEN(HdrNattsAsStored(h)) : 0))
 #define HdrLockMode(h) \
 	((LockTupleMode) (((h)->t_infomask & IP_LOCK_MODE_MASK) >> IP_LOCK_MODE_SHIFT))
 #define HdrIsLocked(h) \
@@ -616,6 +646,18 @@ HdrUndoBareDelete(InplaceTupleHeader h)
 		IP_FRESH | IP_COMMITTED | (BarePtrFrozen(old) ? IP_FROZEN : 0);
 	h->t_natts &= ~IP_UNCHANGED;
 	HdrSetFreshCid(h, 0);
+}
+
+/*
+ * Make the header of a deleted row, without lock, that of the evicted one, whose undo
+ * record is there.  It keeps what the delete says.
+ */
+static inline void
+HdrSetEvicted(InplaceTupleHeader h, UndoPtr record)
+{
+	h->t_infomask &= IP_DELETE_BITS | IP_KEYS_UPDATED | IP_STALE | IP_HINT_BITS;
+	h->t_natts = IP_NATTS_EVICTED;
+	HdrSetUndoPtr(h, record);
 }
 
 /* our own varlena tag, never seen outside a stored tuple */

@@ -27,7 +27,7 @@ desc_header(StringInfo buf, const char *p)
 	appendStringInfo(buf, " xid: %u, flags: [", hdr.t_xid);
 	for (int i = 0; i < nflags; i++)
 		appendStringInfo(buf, "%s%s", i > 0 ? ", " : "", flags[i]);
-	appendStringInfo(buf, "], natts: %u, tag: %u", HdrNatts(&hdr), TagNumber(hdr.t_tag));
+	appendStringInfo(buf, "], natts: %u, tag: %u", HdrNattsAsStored(&hdr), TagNumber(hdr.t_tag));
 	if (HdrIsLocked(&hdr))
 		appendStringInfo(buf, ", lock mode: %s",
 						 inplace_lock_mode_name(HdrLockMode(&hdr)));
@@ -64,6 +64,12 @@ desc_update(StringInfo buf, XLogReaderState *record)
 	if (data == NULL || len < sizeof(w))
 		return;
 	memcpy(&w, data, sizeof(w));
+	if ((w & INPLACE_OFFSET_MASK) == InvalidOffsetNumber)
+	{
+		appendStringInfo(buf, "deleted rows evicted, %s",
+						 (w & XLIP_UPD_COMPACT) ? "from page" : "full");
+		return;
+	}
 	appendStringInfo(buf, "off: %u, %s", w & INPLACE_OFFSET_MASK,
 					 (w & XLIP_UPD_COMPACT) ? "compact" : "full");
 	if ((XLogRecGetInfo(record) & ~XLR_INFO_MASK) == XLOG_IP_DELETE &&

@@ -317,6 +317,11 @@ redo_update(XLogReaderState *record)
 		inplace_redo_clear_visible(record, 0, VISIBILITYMAP_VALID_BITS);
 
 	memcpy(&w, data, 2);
+	if ((w & INPLACE_OFFSET_MASK) == InvalidOffsetNumber)
+	{
+		inplace_redo_evict(record, data, len);
+		return;
+	}
 	if (w & XLIP_UPD_COMPACT)
 	{
 		uint16		place;

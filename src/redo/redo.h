@@ -102,6 +102,10 @@ extern void inplace_redo_update_from_page(XLogReaderState *record,
 										  const char *data, Size len,
 										  bool clear_visible);
 
+/* redo_evict.c */
+extern void inplace_redo_evict(XLogReaderState *record, const char *data,
+							   Size len);
+
 /* redo_move.c */
 extern void inplace_redo_move(XLogReaderState *record);
 

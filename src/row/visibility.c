@@ -591,6 +591,16 @@ fetch_dirty(ChainWalk *w, Snapshot snapshot, RowVersion *version)
 	}
 }
 
+/*
+ * For those that take the newest version as it is: of an evicted row it is the one that
+ * was deleted.  False if nobody needs that any more.
+ */
+static bool
+has_values(ChainWalk *w)
+{
+	return likely(!HdrIsEvicted(&w->hdr)) || inplace_walk_on(w, true, NULL, NULL);
+}
+
 bool
 inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 					  Page page, BlockNumber blk, OffsetNumber off,
@@ -635,6 +645,8 @@ inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 
 		case SNAPSHOT_ANY:
 			walk_start(&w, rel, blk, off, tup, ItemIdGetLength(lp), version);
+			if (!has_values(&w))
+				return false;
 			walk_info(&w, version, InvalidCommandId);
 			return true;
 
@@ -652,8 +664,11 @@ inplace_fetch_version(Relation rel, Buffer buffer, bool buffer_locked,
 										  buffer_locked ? buffer : InvalidBuffer,
 										  InvalidTransactionId,
 										  snapshot->vistest, &all_visible);
+				if (state == ROW_DEAD || state == ROW_ABORTED_INSERT ||
+					!has_values(&w))
+					return false;
 				walk_info(&w, version, InvalidCommandId);
-				return state != ROW_DEAD && state != ROW_ABORTED_INSERT;
+				return true;
 			}
 
 		case SNAPSHOT_HISTORIC_MVCC:

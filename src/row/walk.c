@@ -88,14 +88,36 @@ take_link(ChainWalk *walk)
 	return true;
 }
 
+/*
+ * The version that was evicted is in the record as a whole.
+ */
+static void
+take_evicted(ChainWalk *walk, const char *image, Size len)
+{
+	int			next = walk->cur == 0 ? 1 : 0;
+	char	   *dst = walk->space[next].data;
+
+	memcpy(dst, &walk->rec.old, SizeOfInplaceTupleHeader);
+	memcpy(dst + SizeOfInplaceTupleHeader, image, len);
+	walk->cur = next;
+	walk->tuple = (InplaceTupleHeader) dst;
+	walk->len = SizeOfInplaceTupleHeader + len;
+}
+
 static bool
 take_change(ChainWalk *walk, bool aborted)
 {
 	const UndoRecord *rec = &walk->rec;
+	const char *image;
+	Size		len;
 
-	if (rec->hdr.ur_type == UNDO_UPDATE &&
-		!apply(walk, rec->payload, rec->payload_len, &rec->old))
-		return false;
+	if (rec->hdr.ur_type == UNDO_UPDATE)
+	{
+		if (!apply(walk, rec->payload, rec->payload_len, &rec->old))
+			return false;
+	}
+	else if ((image = UndoEvictedImage(rec, &len)) != NULL)
+		take_evicted(walk, image, len);
 	walk->hdr = rec->old;
 	/* what was rolled back has replaced nothing */
 	if (!aborted)

@@ -721,6 +721,37 @@ UndoReserve(Relation rel, const UndoRoom *room)
 }
 
 /*
+ * For optional work: false if undo is full, or has reached its limit.
+ */
+bool
+UndoReserveBeside(Relation rel, const UndoRoom *room)
+{
+	UndoRoom	more = *room;
+
+	more.pages += UNDO_SPARE_PAGES;
+	more.len = BLCKSZ;
+	return UndoReserveInternal(rel, &more, true, true);
+}
+
+/*
+ * Bytes left on the current page, as far as that is known without reading it.
+ */
+Size
+UndoSpaceOnPage(Relation rel)
+{
+	UndoKind	kind = UndoKindOf(rel);
+	UndoWriter *w = &writers[kind];
+	PageHeader	ph;
+
+	Assert(kind != UNDO_TEMP);
+	if (!UndoIsCurrent(w, UndoRelGet(kind, false)) || !w->pinned ||
+		w->recent_block != UndoCurrentBlock(w))
+		return 0;
+	ph = (PageHeader) BufferGetPage(w->recent_buffer);
+	return ph->pd_special - ph->pd_lower;
+}
+
+/*
  * For the rollback of a row: it is what makes room again, and readers do it
  * too, so inplace.undo_limit is not for it.  False if undo is full, and missing_ok.
  */

@@ -43,6 +43,19 @@ UndoRoomFor(int records, Size len)
 }
 
 /*
+ * For the eviction of a page's rows: the rest of the current page, and up to two more.
+ */
+#define UNDO_EVICT_PAGES		2
+
+static inline UndoRoom
+UndoRoomForEviction(Size len)
+{
+	UndoRoom	room = {UNDO_EVICT_PAGES, UNDO_EVICT_PAGES + 1, len, false, false, 0};
+
+	return room;
+}
+
+/*
  * For the rollback of a row: short records, which share pages.
  */
 #define UNDO_RESTORE_PAGES		4
@@ -67,13 +80,15 @@ UndoRoomCut(UndoRoom *room, int records, Size len)
  * Reserving, with nothing locked, what is to be written with a data page locked.
  * UndoHasRoom is for a caller that has locked the page: is that reserved?
  * UndoHasRoomBeside is for optional work.  It leaves a change's room to a caller
- * that may have it already.  UndoBegin is for a caller that will most likely write
+ * that may have it already.  UndoReserveBeside reserves for that, if undo is not
+ * full.  UndoBegin is for a caller that will most likely write
  * undo: it reserves a little, if that can be had.  UndoReserveRestore is for
  * InplaceRestoreRow.  See append.c.
  */
 extern bool UndoHasRoom(Relation rel, UndoRoom *room);
 extern bool UndoHasRoomBeside(Relation rel, UndoRoom *room);
 extern void UndoReserve(Relation rel, const UndoRoom *room);
+extern bool UndoReserveBeside(Relation rel, const UndoRoom *room);
 extern bool UndoReserveRestore(Relation rel, const UndoRoom *room,
 							   bool missing_ok);
 extern void UndoBegin(Relation rel);
@@ -108,6 +123,7 @@ extern void UndoAppend(UndoInsert *ui, const char *rec, Size len);
 extern void UndoRegister(UndoInsert *ui, uint8 block_id);
 extern void UndoSetLSN(UndoInsert *ui, XLogRecPtr lsn);
 extern void UndoRelease(UndoInsert *ui);
+extern Size UndoSpaceOnPage(Relation rel);
 extern bool UndoOwnChangeCid(Relation rel, UndoPtr ptr, TransactionId xid,
 							 CommandId *cid);
 

@@ -139,6 +139,52 @@ UndoBuild(char *dst, UndoRecordType type, TransactionId xid, CommandId cid,
 	return p - dst;
 }
 
+void
+UndoBareDelete(const InplaceTupleHeaderData *newer, CommandId *cid,
+			   InplaceTupleHeader old)
+{
+	UndoPtr		ptr = HdrUndoPtr(newer);
+
+	Assert(UndoPtrIsBare(ptr));
+	*cid = BarePtrCid(ptr);
+	memset(old, 0, SizeOfInplaceTupleHeader);
+	old->t_xid = BarePtrXid(ptr);
+	old->t_infomask = IP_FRESH | IP_COMMITTED |
+		(BarePtrFrozen(ptr) ? IP_FROZEN : 0) |
+		(newer->t_infomask & IP_STALE);
+	old->t_natts = newer->t_natts & ~IP_UNCHANGED;
+	old->t_tag = newer->t_tag;
+}
+
+Size
+UndoEvictedSize(const InplaceTupleHeaderData *tup, Size len)
+{
+	return SizeOfUndoRecordHeader + len +
+		((tup->t_infomask & IP_MOVED) ? SizeOfUndoMoveLink : 0);
+}
+
+Size
+UndoBuildEvicted(char *dst, RelFileLocator table, BlockNumber block,
+				 const EvictedRow *row, const InplaceTupleHeaderData *tup,
+				 Size len)
+{
+	bool		moved = (tup->t_infomask & IP_MOVED) != 0;
+	UndoRecordHeader *hdr = (UndoRecordHeader *) dst;
+	Size		size;
+
+	size = UndoBuild(dst, moved ? UNDO_MOVE : UNDO_DELETE, tup->t_xid, row->cid,
+					 LocatorSpc(table), LocatorRel(table), block, row->off,
+					 &row->old, tup, false, row->link,
+					 moved ? SizeOfUndoMoveLink : 0);
+	memcpy(dst + size, (const char *) tup + SizeOfInplaceTupleHeader,
+		   len - SizeOfInplaceTupleHeader);
+	size += len - SizeOfInplaceTupleHeader;
+	hdr->ur_len = size;
+	hdr->ur_flags |= UR_EVICTED;
+	Assert(size == UndoEvictedSize(tup, len));
+	return size;
+}
+
 bool
 UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 		  UndoRecord *rec)
@@ -200,10 +246,18 @@ UndoParse(const char *raw, Size maxlen, const InplaceTupleHeaderData *newer,
 	memcpy(rec->data, p, rec->payload_len);
 	rec->payload = rec->data;
 
+	if ((rec->hdr.ur_flags & UR_EVICTED) != 0 &&
+		((rec->hdr.ur_type != UNDO_DELETE && rec->hdr.ur_type != UNDO_MOVE) ||
+		 (rec->hdr.ur_flags & (UR_RELATIVE_HEADER | UR_SQUEEZED)) != 0 ||
+		 HdrIsEvicted(&rec->old)))
+		return false;
+
 	switch ((UndoRecordType) rec->hdr.ur_type)
 	{
 		case UNDO_MOVE:
-			return rec->payload_len == sizeof(BlockNumber) + sizeof(OffsetNumber);
+			return (rec->hdr.ur_flags & UR_EVICTED) ?
+				rec->payload_len >= SizeOfUndoMoveLink :
+				rec->payload_len == SizeOfUndoMoveLink;
 		case UNDO_LOCK:
 			return rec->payload_len >= sizeof(uint32) &&
 				(rec->payload_len - sizeof(uint32)) % sizeof(OldLocker) == 0;
@@ -276,6 +330,20 @@ lock_problem(const UndoRecord *rec, const InplaceTupleHeaderData *newer)
 }
 
 /*
+ * An evicted row has its values in the record, and no other row leads to such a one.  (One
+ * that was moved may have been locked since, and then the lock's record leads there.)
+ */
+static const char *
+eviction_problem(const UndoRecord *rec, const InplaceTupleHeaderData *newer)
+{
+	bool		evicted = (rec->hdr.ur_flags & UR_EVICTED) != 0;
+
+	if (is_of_version(rec) || evicted == HdrIsEvicted(newer))
+		return NULL;
+	return evicted ? "is that of an evicted row" : "does not have the values of the evicted row";
+}
+
+/*
  * Rows of two tables may have the same place, and versions by one transaction: a
  * pointer that has been left dangling may lead to the other's record.  A table's own
  * records may have another file's number, too, that it had before (SET TABLESPACE);
@@ -306,28 +374,21 @@ make_bare_record(Relation rel, UndoPtr ptr, BlockNumber block,
 				 OffsetNumber off, const InplaceTupleHeaderData *newer,
 				 UndoRecord *rec)
 {
-	InplaceTupleHeader old = &rec->old;
+	CommandId	cid;
 
+	UndoBareDelete(newer, &cid, &rec->old);
 	rec->hdr.ur_len = SizeOfUndoRecordHeader + sizeof(TransactionId);
 	rec->hdr.ur_type = UNDO_DELETE;
 	rec->hdr.ur_flags = UR_RELATIVE_HEADER | UR_TAG_SAME |
 		(BarePtrFrozen(ptr) ? UR_FROZEN : 0);
 	rec->hdr.ur_xid = newer->t_xid;
-	rec->hdr.ur_cid = BarePtrCid(ptr);
+	rec->hdr.ur_cid = cid;
 	rec->hdr.ur_spc = LocatorSpc(RelLocator(rel));
 	rec->hdr.ur_rel = LocatorRel(RelLocator(rel));
 	rec->hdr.ur_block = block;
 	rec->hdr.ur_off = off;
 	rec->replaced.xid = rec->hdr.ur_xid;
 	rec->replaced.cid = rec->hdr.ur_cid;
-
-	memset(old, 0, SizeOfInplaceTupleHeader);
-	old->t_xid = BarePtrXid(ptr);
-	old->t_infomask = IP_FRESH | IP_COMMITTED |
-		(BarePtrFrozen(ptr) ? IP_FROZEN : 0) |
-		(newer->t_infomask & IP_STALE);
-	old->t_natts = newer->t_natts & ~IP_UNCHANGED;
-	old->t_tag = newer->t_tag;
 	rec->payload = rec->data;
 	rec->payload_len = 0;
 }
@@ -381,8 +442,8 @@ UndoFetchRecord(Relation rel, UndoPtr ptr, BlockNumber block,
 			  rec->old.t_xid != newer->t_xid :
 			  rec->hdr.ur_xid != newer->t_xid))
 		problem = "belongs to another transaction";
-	else if (newer)
-		problem = lock_problem(rec, newer);
+	else if (newer && (problem = lock_problem(rec, newer)) == NULL)
+		problem = eviction_problem(rec, newer);
 
 	UnlockReleaseBuffer(buffer);
 

@@ -30,6 +30,30 @@ extern Size UndoBuild(char *dst, UndoRecordType type, TransactionId xid,
 					  const char *payload, Size payload_len);
 
 /*
+ * A row that is to be evicted: a deleted one, without lock, whose delete has
+ * committed.  Its record takes the place of the delete's (row/evict.c).
+ */
+typedef struct EvictedRow
+{
+	OffsetNumber off;
+	bool		bare;			/* what follows is told by its header */
+	uint16		undo_len;		/* of the record */
+	CommandId	cid;			/* of the delete, or move */
+	InplaceTupleHeaderData old; /* of the version before */
+	char		link[SizeOfUndoMoveLink];	/* of a moved row: where it went */
+} EvictedRow;
+
+/* what the header of a bare delete says of the delete and the version before */
+extern void UndoBareDelete(const InplaceTupleHeaderData *newer, CommandId *cid,
+						   InplaceTupleHeader old);
+
+/* the record of a row of "len" bytes, with its header on the page; returns its length */
+extern Size UndoEvictedSize(const InplaceTupleHeaderData *tup, Size len);
+extern Size UndoBuildEvicted(char *dst, RelFileLocator table, BlockNumber block,
+							 const EvictedRow *row,
+							 const InplaceTupleHeaderData *tup, Size len);
+
+/*
  * Reading.  UndoFetch copies and checks the record at ptr, which must be one
  * of (block, off) of rel; newer is the header that leads there (completes a
  * relative header).  A record that is not there, or is another row's, is

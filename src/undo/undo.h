@@ -56,7 +56,9 @@ typedef enum UndoRecordType
 #define UR_FROZEN			0x10	/* ... which was frozen */
 #define UR_SQUEEZED			0x20	/* versions in between have been dropped:
 									 * payload starts with UndoReplaced */
-#define UR_VALID_BITS		0x3F
+#define UR_EVICTED			0x40	/* the payload ends with the image of the
+									 * old version, which is not on the page */
+#define UR_VALID_BITS		0x7F
 
 typedef struct UndoRecordHeader
 {
@@ -105,6 +107,9 @@ typedef struct OldLocker
  * Then, by type:
  *	UNDO_UPDATE	 the backward delta (see delta.h), to the end of the record
  *	UNDO_MOVE	 BlockNumber, OffsetNumber of the new row (6 bytes)
+ *	UNDO_DELETE, UNDO_MOVE with UR_EVICTED
+ *				 besides, to the end of the record, the old row's image: what
+ *				 comes after its header
  *	UNDO_LOCK	 uint32 xid or multixact; the new header's IP_LOCK_MULTI says
  *				 which; then an OldLocker for each locker that has locked
  *				 older versions, if there is room.  ur_cid has flags.
@@ -124,6 +129,21 @@ typedef struct UndoRecord
 	Size		payload_len;
 	char		data[BLCKSZ];
 } UndoRecord;
+
+/* where an UNDO_MOVE leads to */
+#define SizeOfUndoMoveLink	(sizeof(BlockNumber) + sizeof(OffsetNumber))
+
+/* the image that a record with UR_EVICTED has; NULL if it is another record */
+static inline const char *
+UndoEvictedImage(const UndoRecord *rec, Size *len)
+{
+	Size		before = rec->hdr.ur_type == UNDO_MOVE ? SizeOfUndoMoveLink : 0;
+
+	if ((rec->hdr.ur_flags & UR_EVICTED) == 0)
+		return NULL;
+	*len = rec->payload_len - before;
+	return rec->payload + before;
+}
 
 /*
  * A link stands between a version and the record of the change that made it,

@@ -256,10 +256,53 @@ UndoCheckMetaPage(Relation undorel)
 				 errmsg("block %u of relation \"%s.%s\" is not an undo page of inplace",
 						UNDO_META_BLOCK, INPLACE_SCHEMA,
 						RelationGetRelationName(undorel))));
-	if (version != INPLACE_FORMAT_VERSION)
+	if (version < INPLACE_FORMAT_VERSION || version > INPLACE_FORMAT_EVICTED)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("undo of this database has format version %u, this version of inplace reads version %u",
-						version, INPLACE_FORMAT_VERSION),
+				 errmsg("undo of this database has format version %u, this version of inplace reads versions %u and %u",
+						version, INPLACE_FORMAT_VERSION, INPLACE_FORMAT_EVICTED),
 				 errhint("Dump the database with the build of inplace that wrote it, and restore the dump.")));
+}
+
+/* the undo relations of which this process knows that their meta page says so */
+static RelFileLocator notes_evictions[UNDO_SHARED_KINDS];
+
+bool
+UndoNotesEvictions(UndoKind kind)
+{
+	return kind < UNDO_SHARED_KINDS &&
+		RelFileLocatorEquals(notes_evictions[kind],
+							 RelLocator(UndoRelGet(kind, false)));
+}
+
+/*
+ * There are going to be evicted rows: a version of inplace that does not know of these
+ * is to refuse the database.  It stays so, for one that has had none yet is read by both.
+ * The record is the server's, an image of the page.  Nothing is locked.
+ */
+void
+UndoNoteEvictions(UndoKind kind)
+{
+	Relation	undorel = UndoRelGet(kind, false);
+	Buffer		buffer;
+	Page		page;
+
+	AssertNoPageLock();
+	if (UndoNotesEvictions(kind))
+		return;
+	buffer = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page) &&
+		UndoPageGetSpecial(page)->version < INPLACE_FORMAT_EVICTED)
+	{
+		START_CRIT_SECTION();
+		UndoPageGetSpecial(page)->version = INPLACE_FORMAT_EVICTED;
+		MarkBufferDirty(buffer);
+		if (kind == UNDO_LOGGED)
+			log_newpage_buffer(buffer, true);
+		END_CRIT_SECTION();
+	}
+	UnlockReleaseBuffer(buffer);
+	notes_evictions[kind] = RelLocator(undorel);
 }

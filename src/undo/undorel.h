@@ -18,6 +18,8 @@ extern void UndoRelRenew(void);
 extern Relation UndoRelInit(RelationData *rd, FormData_pg_class *form,
 							const RelFileLocator *locator, char persistence);
 extern void UndoCheckMetaPage(Relation undorel);
+extern bool UndoNotesEvictions(UndoKind kind);
+extern void UndoNoteEvictions(UndoKind kind);
 extern void UndoRenewMetaPage(Relation undorel);
 extern void UndoReportRenewed(void);
 

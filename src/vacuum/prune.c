@@ -31,6 +31,7 @@
 #include "page/protect.h"
 #include "page/tuple.h"
 #include "row/between.h"
+#include "row/evict.h"
 #include "row/restore.h"
 #include "row/visibility.h"
 #include "vacuum/prune.h"
@@ -377,6 +378,9 @@ inplace_page_prune_opt(Relation rel, Buffer buffer)
 
 	if (!TransactionIdIsValid(prune_xid) || RecoveryInProgress())
 		return;
+#ifdef USE_ASSERT_CHECKING
+	inplace_evict_in_test(rel, buffer);
+#endif
 
 	minfree = RelationGetTargetPageFreeSpace(rel, HEAP_DEFAULT_FILLFACTOR);
 	minfree = Max(minfree, BLCKSZ / 10);

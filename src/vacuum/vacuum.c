@@ -41,6 +41,7 @@
 #include "index/index_delete.h"
 #include "page/page.h"
 #include "row/between.h"
+#include "row/evict.h"
 #include "row/restore.h"
 #include "storage/freespace.h"
 #include "undo/append.h"
@@ -237,6 +238,43 @@ reserve_undo(InplaceVacuum *vac)
 	(void) UndoReserveRestore(vac->rel, &room, true);
 }
 
+/* what evicting deleted rows has to bring */
+#define VACUUM_EVICT_WORTH	(BLCKSZ / 16)
+
+/*
+ * The page has been pruned: evict the deleted rows that are left.  False if the page has been
+ * unlocked to reserve undo for that.  *reserved: that has been done, or is not to be.
+ */
+static bool
+evict_rows(InplaceVacuum *vac, Buffer buffer, bool *reserved, PruneResult *pruned)
+{
+	EvictPlan  *plan = vac->evict_plan;
+
+	if (!inplace_can_evict(vac->rel) || vac->failsafe)
+		return true;
+	if (plan == NULL)
+	{
+		plan = vac->evict_plan = palloc(sizeof(EvictPlan));
+		/* what is deleted while we run may go soon, without old snapshots */
+		plan->deleted_before = XidFromFullTransactionId(vac->start_xid);
+	}
+	if (!inplace_plan_eviction(vac->rel, buffer, InvalidOffsetNumber,
+							   VACUUM_EVICT_WORTH, plan))
+		return true;
+	if (inplace_eviction_has_room(vac->rel, plan))
+	{
+		inplace_evict(vac->rel, buffer, plan);
+		pruned->modified = true;
+		return true;
+	}
+	if (*reserved)
+		return true;
+	*reserved = true;
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	(void) inplace_reserve_eviction(vac->rel, &plan->room);
+	return false;
+}
+
 /*
  * Lock the page, which is not empty, and prune it.  False if it was empty, and is
  * done with.
@@ -246,14 +284,16 @@ prune_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer, Buffer vmbuffer,
 		   double *age, PruneResult *pruned)
 {
 	Page		page;
+	bool		again = false;
 	bool		reserved = false;
+	bool		reserved_evict = false;
 	PruneResult before = {0};
 
 	for (;;)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 		page = RowPage(vac->rel, buffer);
-		if (!reserved)
+		if (!again)
 			*age = RelationIsPermanent(vac->rel) ?
 				FreezePageAge(&vac->freeze_stats.sample, PageGetLSN(page),
 							  PageIsAllVisible(page) ? VISIBILITYMAP_ALL_VISIBLE : 0) : -1;
@@ -266,12 +306,16 @@ prune_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer, Buffer vmbuffer,
 		pruned->ndead += before.ndead;
 		pruned->nunused += before.nunused;
 		pruned->modified |= before.modified;
-		if (!pruned->wants_undo || reserved)
+		again = true;
+		if (pruned->wants_undo && !reserved)
+		{
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			reserved = true;
+			reserve_undo(vac);
+		}
+		else if (evict_rows(vac, buffer, &reserved_evict, pruned))
 			return true;
-		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		before = *pruned;
-		reserved = true;
-		reserve_undo(vac);
 	}
 }
 

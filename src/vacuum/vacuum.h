@@ -61,6 +61,7 @@ typedef struct InplaceVacuum
 	struct VacuumCutoffs cutoffs;
 	GlobalVisState *vistest;
 	UndoBounds *bounds;			/* if snapshots are held */
+	struct EvictPlan *evict_plan;	/* made when first needed */
 	double		old_live_tuples;
 	bool		adaptive;		/* freeze by freeze_stats */
 	double		revisit_failure_rate;

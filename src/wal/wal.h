@@ -108,6 +108,15 @@ typedef struct xl_ip_logical
 #define XLIP_OLD_HAS_CID		IP_PADDED	/* in the old infomask, which
 											 * never has it */
 
+/*
+ * XLOG_IP_UPDATE of line pointer 0: rows that are evicted (log_evict.c).  After the
+ * uint16, with COMPACT the undo place, whose XLIP_FROM_PAGE is set; or the uint16 offset
+ * on the undo page, whose records block 1 has.  Then for each row: uint16 offset, with
+ * XLIP_EVICT_OLD if its delete is not a bare one, and then the old header, its uint32 cid
+ * and, of a moved row, the TID it has gone to.
+ */
+#define XLIP_EVICT_OLD			0x8000
+
 #define XLIP_FROM_PAGE			0x8000
 #define XLIP_UNDO_OFFSET_MASK	0x7FFF
 
