@@ -244,7 +244,7 @@ DefineSettings(void)
 							 "The space of deleted rows is used again while old snapshots still want them.",
 							 "Their values go to undo when somebody needs the room.",
 							 &inplace_evict_deleted_rows,
-							 false,
+							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.row_locks_in_memory",

@@ -122,7 +122,7 @@ put_row(Relation rel, InplaceTupleHeader tup, Size len, int options,
 	if (logical && HdrIsSpeculative(tup))
 		inplace_logical_set_speculative(&lc);
 
-	MakeRoom(rel, PageSpaceFor(tup, len), options, bistate);
+	options = MakeRoom(rel, PageSpaceFor(tup, len), options, bistate);
 	buffer = GetBufferForTuple(rel, PageSpaceFor(tup, len), InvalidBuffer, options, bistate,
 							   &vmbuffer, NULL);
 	page = RowPage(rel, buffer);
@@ -404,6 +404,7 @@ insert_page(MultiInsert *mi, BlockNumber *blk)
 {
 	Relation	rel = mi->rel;
 	bool		frozen = (mi->options & TABLE_INSERT_FROZEN) != 0;
+	int			options;
 	Buffer		buffer;
 	Page		page;
 	int			n;
@@ -412,10 +413,10 @@ insert_page(MultiInsert *mi, BlockNumber *blk)
 	FreezeUnset unset = {0};
 	LogicalChange lc;
 
-	MakeRoom(rel, PageSpaceFor(mi->tups[mi->done], mi->lens[mi->done]), mi->options,
-			 mi->bistate);
+	options = MakeRoom(rel, PageSpaceFor(mi->tups[mi->done], mi->lens[mi->done]),
+					   mi->options, mi->bistate);
 	buffer = GetBufferForTuple(rel, PageSpaceFor(mi->tups[mi->done], mi->lens[mi->done]),
-							   InvalidBuffer, mi->options,
+							   InvalidBuffer, options,
 							   mi->bistate, &mi->vmbuffer, NULL);
 	page = RowPage(rel, buffer);
 	*blk = BufferGetBlockNumber(buffer);

@@ -7,13 +7,18 @@
  * space map, and never changes a page to make room.  So while a snapshot is held
  *	- a transaction that deletes rows, or moves them, tells the free space map when it
  *	  commits how much there will be when the page's deleted rows have been evicted
- *	  (row/evict.c), if that is another HINT_STEP bytes more, and
+ *	  (row/evict.c), if that is another EVICT_WORTH bytes more,
+ *	- VACUUM tells it the same (vacuum.c), and says so in room_told, as snapshots hold rows
+ *	  back, too, that UndoHoldersAny() does not know of: a standby's, or a long query's, and
  *	- before the server's function is asked, the pages that it would look at are looked at
  *	  here: deleted rows are evicted where there is not enough room, and it is led to the first
  *	  page that has enough.
- * Where there is less than the map says, because the deleter has not committed or
- * somebody else was there first, the map is put right, as the server does.  Then VACUUM, or the
- * next deletes of rows of that page, tell it again.
+ *
+ * The map is told at most once for each EVICT_WORTH bytes that a transaction deletes, and by
+ * VACUUM.  Where there is less than it says, because somebody else was there first, the
+ * deleter was rolled back, or undo is near its limit, it is put right, as the server does.
+ * So nobody comes to a page twice for nothing.  And one row looks at ROOM_MAX_TRIES pages at
+ * most: after that the table grows.  The server's function would look at them all.
  *
  * Lock order: one data page, then undo pages; the free space map with nothing locked.
  *
@@ -28,12 +33,13 @@
 #include "row/evict.h"
 #include "storage/freespace.h"
 #include "storage/lmgr.h"
+#include "undo/append.h"
+#include "undo/holders.h"
+#include "utils/hsearch.h"
 #include "vacuum/prune.h"
 
 /* pages that are looked at for one row */
 #define ROOM_MAX_TRIES		16
-/* the free space map is told of so many bytes, or more of them */
-#define HINT_STEP			(BLCKSZ / 8)
 
 /*
  * Is there room on the page?  If not, make it, if it can be had.  *space: what there is in the
@@ -104,7 +110,28 @@ space_for(Relation rel, Size len)
 	return needed > nearly_empty ? Max(MAXALIGN(len), nearly_empty) : needed;
 }
 
-void
+/*
+ * Do all see by now what VACUUM has told the map of?  Then there is only what is known to be
+ * held.
+ */
+static bool
+nobody_holds(Relation rel)
+{
+	uint64		told;
+
+	if (UndoHoldersAny())
+		return false;
+	told = pg_atomic_read_u64(&undo_holders->room_told);
+	if (told != 0 &&
+		!GlobalVisTestIsRemovableFullXid(GlobalVisTestFor(rel),
+										 FullTransactionIdFromU64(told)))
+		return false;
+	if (told != 0)
+		(void) pg_atomic_compare_exchange_u64(&undo_holders->room_told, &told, 0);
+	return true;
+}
+
+int
 inplace_find_room(Relation rel, Size len, int options, BulkInsertState bistate)
 {
 	BlockNumber current = RelationGetTargetBlock(rel);
@@ -112,31 +139,36 @@ inplace_find_room(Relation rel, Size len, int options, BulkInsertState bistate)
 	Size		needed = space_for(rel, len);
 
 	if ((options & HEAP_INSERT_SKIP_FSM) || !inplace_can_evict(rel) ||
-		BulkInsertHasPages(bistate))
-		return;
+		BulkInsertHasPages(bistate) || nobody_holds(rel))
+		return options;
 	if (bistate != NULL && BufferIsValid(bistate->current_buf))
 		current = BufferGetBlockNumber(bistate->current_buf);
 
 	blk = BlockNumberIsValid(current) ? current : GetPageWithFreeSpace(rel, needed);
-	for (int i = 0; BlockNumberIsValid(blk) && i < ROOM_MAX_TRIES; i++)
+	for (int i = 0; BlockNumberIsValid(blk); i++)
 	{
-		Buffer		buffer = ReadBuffer(rel, blk);
+		Buffer		buffer;
 		Size		space;
-		bool		has_room = page_has_room(rel, buffer, needed, &space);
+		bool		has_room;
 
+		if (i == ROOM_MAX_TRIES)
+			return options | HEAP_INSERT_SKIP_FSM;
+		buffer = ReadBuffer(rel, blk);
+		has_room = page_has_room(rel, buffer, needed, &space);
 		ReleaseBuffer(buffer);
 		if (has_room)
 		{
 			if (blk == current)
-				return;
+				return options;
 			RecordPageWithFreeSpace(rel, blk, space);
 			if (bistate != NULL)
 				ReleaseBulkInsertStatePin(bistate);
 			RelationSetTargetBlock(rel, blk);
-			return;
+			return options;
 		}
 		blk = RecordAndGetPageWithFreeSpace(rel, blk, space, needed);
 	}
+	return options;
 }
 
 Size
@@ -149,91 +181,117 @@ inplace_room_to_come(Buffer buffer, OffsetNumber off)
 	if (PageGetMaxOffsetNumber(page) >= InplaceMaxTuplesPerPage)
 		return 0;
 	sum = inplace_evictable_bytes(page);
-	if (sum < HINT_STEP || sum / HINT_STEP == (sum - Min(row, sum)) / HINT_STEP)
+	if (sum < EVICT_WORTH || sum / EVICT_WORTH == (sum - Min(row, sum)) / EVICT_WORTH)
 		return 0;
 	return PageGetHeapFreeSpace(page) + sum;
 }
 
 /*
  * What this transaction's commit is to tell the map.  Before that nobody could use it, and
- * the first who looks would put the map right.
+ * the first who looks would put the map right.  A table's pages are noted in pieces, with
+ * their space as in the map, in units of SPACE_UNIT; zero: nothing to tell.
  */
-typedef struct RoomNote
+#define ROOM_PIECE		256		/* pages */
+#define SPACE_UNIT		(BLCKSZ / 256)
+#define ROOM_MAX_PIECES	16384	/* what comes after these VACUUM has to tell */
+
+typedef struct RoomKey
 {
 	Oid			relid;
 	RelFileNumber file;			/* for another it is of no use */
-	BlockNumber blk;
-	uint16		space;
-} RoomNote;
+	BlockNumber piece;
+} RoomKey;
 
-#define ROOM_NOTES	4096
+typedef struct RoomPiece
+{
+	RoomKey		key;
+	uint8		space[ROOM_PIECE];
+} RoomPiece;
 
-static RoomNote notes[ROOM_NOTES];
-static int	nnotes = 0;
+/* of the transaction, and gone with it; NULL if there is nothing to tell */
+static HTAB *pieces = NULL;
+static RoomPiece *recent = NULL;	/* the one that was noted in last */
+
+static RoomPiece *
+find_piece(const RoomKey *key)
+{
+	RoomPiece  *piece;
+	bool		found;
+
+	if (recent != NULL && memcmp(&recent->key, key, sizeof(*key)) == 0)
+		return recent;
+	if (pieces == NULL)
+	{
+		HASHCTL		ctl;
+
+		ctl.keysize = sizeof(RoomKey);
+		ctl.entrysize = sizeof(RoomPiece);
+		ctl.hcxt = TopTransactionContext;
+		pieces = hash_create("room to come of inplace tables", 16, &ctl,
+							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	piece = hash_search(pieces, key,
+						hash_get_num_entries(pieces) < ROOM_MAX_PIECES ?
+						HASH_ENTER : HASH_FIND, &found);
+	if (piece != NULL && !found)
+		memset(piece->space, 0, sizeof(piece->space));
+	recent = piece;
+	return piece;
+}
 
 void
 inplace_note_room(Relation rel, BlockNumber blk, Size space)
 {
-	RoomNote   *note = &notes[blk % ROOM_NOTES];
+	RoomKey		key;
+	RoomPiece  *piece;
 
-	if (note->space == 0)
-		nnotes++;
-	else if (note->relid == RelationGetRelid(rel) && note->blk != blk &&
-			 note->file == LocatorRel(RelLocator(rel)))
-		RecordPageWithFreeSpace(rel, note->blk, note->space);
-	note->relid = RelationGetRelid(rel);
-	note->file = LocatorRel(RelLocator(rel));
-	note->blk = blk;
-	note->space = space;
+	key.relid = RelationGetRelid(rel);
+	key.file = LocatorRel(RelLocator(rel));
+	key.piece = blk / ROOM_PIECE;
+	piece = find_piece(&key);
+	if (piece != NULL)
+		piece->space[blk % ROOM_PIECE] = Min(space / SPACE_UNIT, PG_UINT8_MAX);
 }
 
 static void
 forget_notes(void)
 {
-	if (nnotes == 0)
-		return;
-	memset(notes, 0, sizeof(notes));
-	nnotes = 0;
-}
-
-/* may its files be touched: is it locked as it was when the rows were deleted? */
-static bool
-may_tell(Relation rel)
-{
-	return RelationIsValid(rel) && RelationIsInplace(rel) &&
-		CheckRelationLockedByMe(rel, RowExclusiveLock, true);
+	if (pieces != NULL)
+		hash_destroy(pieces);
+	pieces = NULL;
+	recent = NULL;
 }
 
 /*
- * Tell the map of the table whose first note is there; its upper levels, too, for who has no
- * page to begin with looks at it from the top.
+ * May its files be touched: is it locked as it was when the rows were deleted?  And is there
+ * undo to evict rows to?
+ */
+static bool
+may_tell(Relation rel, const RoomKey *key)
+{
+	return RelationIsValid(rel) && RelationIsInplace(rel) &&
+		CheckRelationLockedByMe(rel, RowExclusiveLock, true) &&
+		key->file == LocatorRel(RelLocator(rel)) && UndoHasSpare(rel);
+}
+
+/*
+ * Tell the map, its upper levels, too, for who has no page to begin with looks at it from
+ * the top.
  */
 static void
-tell_table(int first)
+tell_piece(const RoomPiece *piece)
 {
-	Oid			relid = notes[first].relid;
-	Relation	rel = RelationIdGetRelation(relid);
-	bool		tell = may_tell(rel);
-	BlockNumber low = InvalidBlockNumber;
-	BlockNumber high = 0;
+	Relation	rel = RelationIdGetRelation(piece->key.relid);
+	BlockNumber first = piece->key.piece * ROOM_PIECE;
 
-	for (int i = first; i < ROOM_NOTES; i++)
+	if (may_tell(rel, &piece->key))
 	{
-		RoomNote   *note = &notes[i];
-
-		if (note->space == 0 || note->relid != relid)
-			continue;
-		if (tell && note->file == LocatorRel(RelLocator(rel)))
-		{
-			RecordPageWithFreeSpace(rel, note->blk, note->space);
-			low = Min(low, note->blk);
-			high = Max(high, note->blk);
-		}
-		note->space = 0;
-		nnotes--;
+		for (int i = 0; i < ROOM_PIECE; i++)
+			if (piece->space[i] != 0)
+				RecordPageWithFreeSpace(rel, first + i,
+										(Size) piece->space[i] * SPACE_UNIT);
+		FreeSpaceMapVacuumRange(rel, first, first + ROOM_PIECE);
 	}
-	if (BlockNumberIsValid(low))
-		FreeSpaceMapVacuumRange(rel, low, high + 1);
 	if (RelationIsValid(rel))
 		RelationClose(rel);
 }
@@ -241,15 +299,19 @@ tell_table(int first)
 static void
 room_xact_callback(XactEvent event, void *arg)
 {
-	if (likely(nnotes == 0))
+	if (likely(pieces == NULL))
 		return;
 	if (event == XACT_EVENT_PRE_COMMIT)
 	{
-		for (int i = 0; i < ROOM_NOTES && nnotes > 0; i++)
-			if (notes[i].space != 0)
-				tell_table(i);
+		HASH_SEQ_STATUS seq;
+		RoomPiece  *piece;
+
+		hash_seq_init(&seq, pieces);
+		while ((piece = hash_seq_search(&seq)) != NULL)
+			tell_piece(piece);
 	}
-	else if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_ABORT ||
+		event == XACT_EVENT_PREPARE)
 		forget_notes();
 }
 

@@ -15,27 +15,28 @@
 #include "undo/holders.h"
 
 /*
- * Is there, besides the setting, a snapshot that keeps deleted rows?  Without one all
- * this costs a look at a counter.
+ * Is there, besides the setting, a snapshot that keeps deleted rows: one that is known, or of
+ * some sort that VACUUM has met with?  Without one all this costs a look at two counters.
  */
 static inline bool
 RoomIsScarce(void)
 {
-	return unlikely(inplace_evict_deleted_rows) && UndoHoldersAny();
+	return unlikely(UndoHoldersAny() ||
+					pg_atomic_read_u64(&undo_holders->room_told) != 0) &&
+		inplace_evict_deleted_rows;
 }
 
-extern void inplace_find_room(Relation rel, Size len, int options,
+extern int	inplace_find_room(Relation rel, Size len, int options,
 							  BulkInsertState bistate);
 
 /*
  * The page that the server's function gives is then one of which rows have been evicted,
- * if there is one.  No page is locked.
+ * if there is one.  No page is locked.  Returns the options for that function.
  */
-static inline void
+static inline int
 MakeRoom(Relation rel, Size len, int options, BulkInsertState bistate)
 {
-	if (RoomIsScarce())
-		inplace_find_room(rel, len, options, bistate);
+	return RoomIsScarce() ? inplace_find_room(rel, len, options, bistate) : options;
 }
 
 extern Size inplace_room_to_come(Buffer buffer, OffsetNumber off);

@@ -57,6 +57,7 @@ inplace_update_find_page(UpdateState *us)
 {
 	Page		page = RowPage(us->rel, us->buffer);
 	InplaceTupleHeaderData before = *current_tuple(us);
+	int			options;
 
 	us->searched = false;
 	if (inplace_page_free_space(page) >= us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData) &&
@@ -70,9 +71,9 @@ inplace_update_find_page(UpdateState *us)
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	us->searched = true;
 	us->newvm = InvalidBuffer;
-	MakeRoom(us->rel, PageSpaceFor(us->newtup, us->newlen), 0, NULL);
+	options = MakeRoom(us->rel, PageSpaceFor(us->newtup, us->newlen), 0, NULL);
 	us->newbuf = GetBufferForTuple(us->rel, PageSpaceFor(us->newtup, us->newlen),
-								   us->buffer, 0, NULL,
+								   us->buffer, options, NULL,
 								   &us->newvm, &us->vmbuffer);
 	inplace_check_page_header(us->rel, RowPage(us->rel, us->newbuf),
 							  BufferGetBlockNumber(us->newbuf));

@@ -34,9 +34,10 @@
  *
  * What it is worth
  *	  A row costs its values, and some 40 bytes, in undo.  So it is done only when somebody
- *	  wants the room: an insert or an update that does not find any on a page, beside a
- *	  snapshot that is known to be held (modify/room.h), and VACUUM, which tells the free
- *	  space map.
+ *	  wants the room, an insert or an update that does not find any on a page, and only if
+ *	  much is won at once.  Readers and VACUUM do not evict: VACUUM tells the free space map
+ *	  what there is to be had (modify/room.c).  And only while undo is far from its limits,
+ *	  so that changes are not refused for it (undo/limit.c).
  *
  * Lock order: the data page, exclusively, then undo pages, one at a time.  Undo is
  * reserved before (no_lock.h).
@@ -56,10 +57,13 @@
 #include "utils/guc.h"
 #include "wal/log_evict.h"
 
-bool		inplace_evict_deleted_rows = false;
+bool		inplace_evict_deleted_rows = true;
 
-/* a row that has no more values than this stays as it is */
-#define EVICT_MIN_VALUES	16
+/*
+ * A row stays as it is if its values are less than what undo takes besides: so eviction
+ * never takes more than two bytes of undo for one of the page.
+ */
+#define EVICT_MIN_VALUES	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader)
 
 bool
 inplace_may_evict(Relation rel)
@@ -97,8 +101,15 @@ static inline bool
 has_values_to_evict(ItemId lp, InplaceTupleHeader tup)
 {
 	return (tup->t_infomask & (IP_DELETED | IP_FROZEN)) == IP_DELETED &&
-		ItemIdGetLength(lp) > SizeOfInplaceTupleHeader + EVICT_MIN_VALUES &&
+		ItemIdGetLength(lp) >= SizeOfInplaceTupleHeader + EVICT_MIN_VALUES &&
 		!HdrIsEvicted(tup);
+}
+
+static inline bool
+may_be_evicted(Relation rel, Buffer buffer, ItemId lp, InplaceTupleHeader tup)
+{
+	return has_values_to_evict(lp, tup) && HdrHasUndo(tup) && !HdrIsLocked(tup) &&
+		inplace_xid_status(rel, tup, buffer) == XID_COMMITTED;
 }
 
 Size
@@ -116,6 +127,36 @@ inplace_evictable_bytes(Page page)
 			sum += ItemIdGetLength(lp) - SizeOfInplaceTupleHeader;
 	}
 	return sum;
+}
+
+Size
+inplace_evictable_now(Relation rel, Buffer buffer, TransactionId deleted_before,
+					  TransactionId *newest)
+{
+	Page		page = RowPage(rel, buffer);
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	Size		sum = 0;
+
+	*newest = InvalidTransactionId;
+	if (inplace_evictable_bytes(page) < EVICT_WORTH ||
+		maxoff >= InplaceMaxTuplesPerPage)
+		return 0;
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		InplaceTupleHeader tup;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tup = (InplaceTupleHeader) PageGetItem(page, lp);
+		if (!may_be_evicted(rel, buffer, lp, tup) ||
+			!TransactionIdPrecedes(tup->t_xid, deleted_before))
+			continue;
+		sum += ItemIdGetLength(lp) - SizeOfInplaceTupleHeader;
+		if (!TransactionIdIsValid(*newest) || TransactionIdFollows(tup->t_xid, *newest))
+			*newest = tup->t_xid;
+	}
+	return sum >= EVICT_WORTH ? sum : 0;
 }
 
 /*
@@ -144,7 +185,7 @@ read_delete(Relation rel, BlockNumber blk, InplaceTupleHeader tup, EvictedRow *r
 
 bool
 inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
-					  Size worth, EvictPlan *plan)
+					  Size needed, EvictPlan *plan)
 {
 	Page		page = RowPage(rel, buffer);
 	BlockNumber blk = BufferGetBlockNumber(buffer);
@@ -153,9 +194,8 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 	int			pages = 1;
 	Size		on_page = 0;
 	Size		sum = 0;
+	Size		worth = unlikely(evicts_always()) ? 1 : Max(needed, EVICT_WORTH);
 
-	if (unlikely(evicts_always()))
-		worth = 1;
 	plan->n = 0;
 	plan->gain = 0;
 	plan->newest_xid = InvalidTransactionId;
@@ -174,10 +214,7 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 		if (!ItemIdIsNormal(lp) || off == off_to_keep)
 			continue;
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
-		if (!has_values_to_evict(lp, tup) || !HdrHasUndo(tup) || HdrIsLocked(tup) ||
-			(TransactionIdIsValid(plan->deleted_before) &&
-			 !TransactionIdPrecedes(tup->t_xid, plan->deleted_before)) ||
-			inplace_xid_status(rel, tup, buffer) != XID_COMMITTED)
+		if (!may_be_evicted(rel, buffer, lp, tup))
 			continue;
 		row->off = off;
 		row->undo_len = UndoEvictedSize(tup, RowLength(tup, lp));
@@ -217,7 +254,7 @@ inplace_reserve_eviction(Relation rel, const UndoRoom *room)
 bool
 inplace_eviction_has_room(Relation rel, EvictPlan *plan)
 {
-	return inplace_can_evict(rel) && UndoHasRoomBeside(rel, &plan->room) &&
+	return inplace_can_evict(rel) && UndoHasRoomToSpare(rel, &plan->room) &&
 		UndoNotesEvictions(UndoKindOf(rel));
 }
 

@@ -16,6 +16,13 @@
 
 extern bool inplace_evict_deleted_rows; /* setting */
 
+/*
+ * What has to be won on a page at once.  It takes two locks of the page, up to three undo
+ * pages and a WAL record, whatever it brings; and who has come for the room is to find
+ * enough for several rows.
+ */
+#define EVICT_WORTH		(BLCKSZ / 8)
+
 /* the rows of a page that can be evicted */
 typedef struct EvictPlan
 {
@@ -23,8 +30,6 @@ typedef struct EvictPlan
 	Size		gain;			/* bytes of the page */
 	UndoRoom	room;			/* what it takes */
 	TransactionId newest_xid;	/* of the deletes */
-	TransactionId deleted_before;	/* only rows whose deleter precedes this;
-									 * invalid, as in a new plan: any */
 	EvictedRow	rows[InplaceMaxTuplesPerPage];
 } EvictPlan;
 
@@ -37,10 +42,11 @@ extern bool inplace_can_evict(Relation rel);
 
 /*
  * The page is locked, and has been pruned.  Which rows are there, but for off_to_keep?
- * False if that is not worth "worth" bytes.  The plan holds until the page is unlocked.
+ * False if they have not "needed" bytes, or less than EVICT_WORTH.  The plan holds until
+ * the page is unlocked.
  */
 extern bool inplace_plan_eviction(Relation rel, Buffer buffer,
-								  OffsetNumber off_to_keep, Size worth,
+								  OffsetNumber off_to_keep, Size needed,
 								  EvictPlan *plan);
 
 /* with nothing locked: have undo for that; false if it cannot be had */
@@ -62,5 +68,12 @@ extern void inplace_evict_in_test(Relation rel, Buffer buffer);
 
 /* bytes that evicting all deleted rows of the page might bring, whoever deleted them */
 extern Size inplace_evictable_bytes(Page page);
+
+/*
+ * What it would bring now, of rows that a transaction before deleted_before has deleted;
+ * zero if it would not be done.  *newest: the newest of these transactions.
+ */
+extern Size inplace_evictable_now(Relation rel, Buffer buffer,
+								  TransactionId deleted_before, TransactionId *newest);
 
 #endif							/* INPLACE_EVICT_H */

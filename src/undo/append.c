@@ -676,6 +676,50 @@ UndoHasRoomBeside(Relation rel, UndoRoom *room)
 	return room->there;
 }
 
+/*
+ * The same, for work that is to stop well before undo is full.
+ */
+bool
+UndoHasRoomToSpare(Relation rel, UndoRoom *room)
+{
+	UndoKind	kind = UndoKindOf(rel);
+	UndoSpace  *sp;
+
+	if (!UndoHasRoomBeside(rel, room))
+		return false;
+	if (kind == UNDO_TEMP)
+		return true;
+	sp = owned[writers[kind].cur].space;
+	room->there = UndoLimitSpares(sp, *(volatile uint32 *) &sp->first_free);
+	return room->there;
+}
+
+/*
+ * With nothing locked: is undo far from its limits (limit.c)?
+ */
+bool
+UndoHasSpare(Relation rel)
+{
+	UndoKind	kind = UndoKindOf(rel);
+	UndoSpace  *sp;
+	bool		spare;
+
+	AssertNoPageLock();
+	if (kind == UNDO_TEMP)
+		return true;
+
+	/* none below is free, perhaps some of those above neither */
+	sp = UndoSpaceLock(kind, LW_SHARED);
+	spare = UndoLimitSpares(sp, sp->first_free);
+	UndoSpaceUnlock(sp);
+	if (!spare)
+		return false;
+	sp = UndoSpaceLock(kind, LW_EXCLUSIVE);
+	spare = UndoLimitSpares(sp, UndoLowestFree(sp));
+	UndoSpaceUnlock(sp);
+	return spare;
+}
+
 static bool
 UndoReserveInternal(Relation rel, const UndoRoom *room, bool limited,
 					bool missing_ok)
@@ -721,12 +765,15 @@ UndoReserve(Relation rel, const UndoRoom *room)
 }
 
 /*
- * For optional work: false if undo is full, or has reached its limit.
+ * For optional work: false if undo is near its limits.
  */
 bool
 UndoReserveBeside(Relation rel, const UndoRoom *room)
 {
 	UndoRoom	more = *room;
+
+	if (!UndoHasSpare(rel))
+		return false;
 
 	more.pages += UNDO_SPARE_PAGES;
 	more.len = BLCKSZ;

@@ -81,12 +81,15 @@ UndoRoomCut(UndoRoom *room, int records, Size len)
  * UndoHasRoom is for a caller that has locked the page: is that reserved?
  * UndoHasRoomBeside is for optional work.  It leaves a change's room to a caller
  * that may have it already.  UndoReserveBeside reserves for that, if undo is not
- * full.  UndoBegin is for a caller that will most likely write
+ * near its limits (UndoHasSpare, limit.c); UndoHasRoomToSpare asks for that, too.
+ * UndoBegin is for a caller that will most likely write
  * undo: it reserves a little, if that can be had.  UndoReserveRestore is for
  * InplaceRestoreRow.  See append.c.
  */
 extern bool UndoHasRoom(Relation rel, UndoRoom *room);
 extern bool UndoHasRoomBeside(Relation rel, UndoRoom *room);
+extern bool UndoHasRoomToSpare(Relation rel, UndoRoom *room);
+extern bool UndoHasSpare(Relation rel);
 extern void UndoReserve(Relation rel, const UndoRoom *room);
 extern bool UndoReserveBeside(Relation rel, const UndoRoom *room);
 extern bool UndoReserveRestore(Relation rel, const UndoRoom *room,

@@ -116,6 +116,7 @@ UndoHoldersShmemInit(void)
 		return;
 	pg_atomic_init_u32(&undo_holders->count, 0);
 	pg_atomic_init_u32(&undo_holders->lately, InvalidTransactionId);
+	pg_atomic_init_u64(&undo_holders->room_told, 0);
 	for (int i = 0; i < MaxBackends; i++)
 	{
 		UndoHolderSlot *slot = &undo_holders->slots[i].slot;
@@ -137,12 +138,6 @@ UndoHoldersShmemInit(void)
 }
 
 /* ---------------- about everybody ---------------- */
-
-bool
-UndoHoldersAny(void)
-{
-	return inplace_squeeze_undo && pg_atomic_read_u32(&undo_holders->count) > 0;
-}
 
 static void
 lower(TransactionId *bound, TransactionId xid)

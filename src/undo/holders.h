@@ -88,7 +88,10 @@ typedef struct UndoHoldersShared
 	pg_atomic_uint32 count;		/* slots with an xmin, and undo workers that
 								 * have seen a held snapshot */
 	pg_atomic_uint32 lately;	/* the next xid when UndoHoldersLately read */
-	char		pad[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint32)];
+	pg_atomic_uint64 room_told; /* VACUUM has told the map of room of rows;
+								 * their newest deleter, or 0 */
+	char		pad[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint32) -
+					sizeof(pg_atomic_uint64)];
 	UndoHolderSlotPadded slots[FLEXIBLE_ARRAY_MEMBER];
 } UndoHoldersShared;
 
@@ -102,12 +105,17 @@ extern Size UndoHoldersShmemSize(void);
 extern void UndoHoldersShmemInit(void);
 
 /* called before versions are dropped or extents given back */
-extern bool UndoHoldersAny(void);
 extern void UndoHoldersRead(UndoBounds *bounds);
 extern const UndoBounds *UndoHoldersLately(TransactionId xid);
 extern bool UndoIsHolder(const UndoBounds *bounds, const VirtualTransactionId *vxid);
 extern bool UndoHoldersDrain(const UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);
+
+static inline bool
+UndoHoldersAny(void)
+{
+	return inplace_squeeze_undo && pg_atomic_read_u32(&undo_holders->count) > 0;
+}
 
 /* do all snapshots but held ones see the transaction? */
 static inline bool

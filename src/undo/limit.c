@@ -9,6 +9,9 @@
  * Changes then fail; inserts, which need no undo, and rollbacks do not, and
  * once the undo worker has given extents back the changes go on.
  *
+ * Work that is optional, and that costs much undo (row/evict.c), stops well before, so
+ * that changes are not refused because of it.
+ *
  * Nothing is locked when this is reported (append.c).  The texts of others'
  * queries go to the log alone, as the user that gets the error may not be allowed
  * to see them.
@@ -50,6 +53,21 @@ UndoLimitAllows(uint32 n)
 	return inplace_undo_limit == 0 ||
 		((uint64) n + 1) * (UNDO_EXTENT_BLOCKS * (BLCKSZ / 1024)) <=
 		(uint64) inplace_undo_limit;
+}
+
+/*
+ * May the n-th extent be taken, or what is left of others be used up, for optional work?
+ * The last quarter of the limit is for changes alone, and so is that of the extent map,
+ * which all databases share.  Without a lock it is a hint.
+ */
+bool
+UndoLimitSpares(const UndoSpace *sp, uint32 n)
+{
+	uint64		size = ((uint64) n + 1) * (UNDO_EXTENT_BLOCKS * (BLCKSZ / 1024));
+
+	if (inplace_undo_limit != 0 && size > (uint64) inplace_undo_limit / 4 * 3)
+		return false;
+	return n < sp->nextents || UndoMapHasSpare();
 }
 
 /*

@@ -16,6 +16,7 @@
 extern int	inplace_undo_limit;
 
 extern bool UndoLimitAllows(uint32 n);
+extern bool UndoLimitSpares(const UndoSpace *sp, uint32 n);
 extern void UndoReportLimit(UndoSpace *sp);
 
 #endif							/* INPLACE_LIMIT_H */

@@ -471,6 +471,15 @@ UndoLowestFree(UndoSpace *sp)
 }
 
 /*
+ * Is more than a quarter of the extent map free?  Without the lock: a hint.
+ */
+bool
+UndoMapHasSpare(void)
+{
+	return (uint64) undo_shared->pool_nfree * 4 > UndoPoolChunks();
+}
+
+/*
  * The slot of the space with that storage, or a new one.
  */
 static UndoSpace *

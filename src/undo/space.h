@@ -155,6 +155,7 @@ extern uint32 UndoTailExtents(UndoSpace *sp);
 extern void UndoTailEnd(UndoSpace *sp);
 extern uint32 UndoExtentsWanted(void);
 extern uint32 UndoLowestFree(UndoSpace *sp);
+extern bool UndoMapHasSpare(void);
 extern uint32 UndoSpaceCut(UndoSpace *sp, uint32 keep);
 extern void UndoSpacesForget(Oid dboid, const RelFileLocator *keep, int nkeep);
 extern void UndoExtentAdvanceXid(UndoExtent *ext, TransactionId xid);

@@ -238,41 +238,46 @@ reserve_undo(InplaceVacuum *vac)
 	(void) UndoReserveRestore(vac->rel, &room, true);
 }
 
-/* what evicting deleted rows has to bring */
-#define VACUUM_EVICT_WORTH	(BLCKSZ / 16)
+/*
+ * The map is about to be told of room that rows take which "newest" has deleted: from now on
+ * inserts look for such room, until all see that (modify/room.c).
+ */
+static void
+note_room_told(InplaceVacuum *vac, TransactionId newest)
+{
+	uint64		told;
+
+	if (TransactionIdIsValid(vac->room_xid) &&
+		!TransactionIdFollows(newest, vac->room_xid))
+		return;
+	vac->room_xid = newest;
+	told = U64FromFullTransactionId(vac->start_xid) -
+		(uint32) (XidFromFullTransactionId(vac->start_xid) - newest);
+	if (told > pg_atomic_read_u64(&undo_holders->room_told))
+		pg_atomic_write_u64(&undo_holders->room_told, told);
+}
 
 /*
- * The page has been pruned: evict the deleted rows that are left.  False if the page has been
- * unlocked to reserve undo for that.  *reserved: that has been done, or is not to be.
+ * What the free space map is to be told of the page, which is locked: what there is, and what
+ * an insert finds that evicts the deleted rows that have to stay (row/evict.c).  VACUUM
+ * itself evicts none: that takes an xid, which would stay open until its end.
  */
-static bool
-evict_rows(InplaceVacuum *vac, Buffer buffer, bool *reserved, PruneResult *pruned)
+Size
+inplace_vacuum_space(InplaceVacuum *vac, Buffer buffer)
 {
-	EvictPlan  *plan = vac->evict_plan;
+	Size		space = PageGetHeapFreeSpace(BufferGetPage(buffer));
+	TransactionId newest;
+	Size		more;
 
-	if (!inplace_can_evict(vac->rel) || vac->failsafe)
-		return true;
-	if (plan == NULL)
-	{
-		plan = vac->evict_plan = palloc(sizeof(EvictPlan));
-		/* what is deleted while we run may go soon, without old snapshots */
-		plan->deleted_before = XidFromFullTransactionId(vac->start_xid);
-	}
-	if (!inplace_plan_eviction(vac->rel, buffer, InvalidOffsetNumber,
-							   VACUUM_EVICT_WORTH, plan))
-		return true;
-	if (inplace_eviction_has_room(vac->rel, plan))
-	{
-		inplace_evict(vac->rel, buffer, plan);
-		pruned->modified = true;
-		return true;
-	}
-	if (*reserved)
-		return true;
-	*reserved = true;
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	(void) inplace_reserve_eviction(vac->rel, &plan->room);
-	return false;
+	if (!vac->tells_room || vac->failsafe)
+		return space;
+
+	/* what is deleted while we run may go soon, without old snapshots */
+	more = inplace_evictable_now(vac->rel, buffer,
+								 XidFromFullTransactionId(vac->start_xid), &newest);
+	if (more > 0)
+		note_room_told(vac, newest);
+	return space + more;
 }
 
 /*
@@ -284,16 +289,14 @@ prune_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer, Buffer vmbuffer,
 		   double *age, PruneResult *pruned)
 {
 	Page		page;
-	bool		again = false;
 	bool		reserved = false;
-	bool		reserved_evict = false;
 	PruneResult before = {0};
 
 	for (;;)
 	{
 		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 		page = RowPage(vac->rel, buffer);
-		if (!again)
+		if (!reserved)
 			*age = RelationIsPermanent(vac->rel) ?
 				FreezePageAge(&vac->freeze_stats.sample, PageGetLSN(page),
 							  PageIsAllVisible(page) ? VISIBILITYMAP_ALL_VISIBLE : 0) : -1;
@@ -306,16 +309,12 @@ prune_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer, Buffer vmbuffer,
 		pruned->ndead += before.ndead;
 		pruned->nunused += before.nunused;
 		pruned->modified |= before.modified;
-		again = true;
-		if (pruned->wants_undo && !reserved)
-		{
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			reserved = true;
-			reserve_undo(vac);
-		}
-		else if (evict_rows(vac, buffer, &reserved_evict, pruned))
+		if (!pruned->wants_undo || reserved)
 			return true;
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		before = *pruned;
+		reserved = true;
+		reserve_undo(vac);
 	}
 }
 
@@ -327,7 +326,6 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 		  PageSurvey *survey)
 {
 	BlockNumber blk = BufferGetBlockNumber(buffer);
-	Page		page;
 	PruneResult pruned;
 	double		age;
 	int64		images_before = pgWalUsage.wal_fpi;
@@ -337,7 +335,6 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 	visibilitymap_pin(vac->rel, blk, vmbuffer);
 	if (!prune_page(vac, blk, buffer, *vmbuffer, &age, &pruned))
 		return false;
-	page = BufferGetPage(buffer);
 	clear_later = stale_clear_page(vac, buffer, true);
 	inplace_survey_page(vac, buffer, survey);
 	survey->pruned = pruned.modified;
@@ -347,7 +344,7 @@ scan_page(InplaceVacuum *vac, Buffer buffer, Buffer *vmbuffer,
 	stale_note_page(vac, buffer, survey, clear_later);
 	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);
 
-	space = PageGetHeapFreeSpace(page);
+	space = inplace_vacuum_space(vac, buffer);
 	UnlockReleaseBuffer(buffer);
 	RecordPageWithFreeSpace(vac->rel, blk, space);
 
@@ -625,6 +622,7 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	vacuum_report_start(&report, vac, params);
 
 	set_cutoffs(vac, params);
+	vac->tells_room = inplace_may_evict(rel) && UndoHasSpare(rel);
 	FreezeOptionsGet(RelationGetRelid(rel), &options);
 	FreezeStatsBegin(rel, options.target, &vac->freeze_stats);
 	vac->adaptive = options.adaptive && RelationIsPermanent(rel);

@@ -61,7 +61,8 @@ typedef struct InplaceVacuum
 	struct VacuumCutoffs cutoffs;
 	GlobalVisState *vistest;
 	UndoBounds *bounds;			/* if snapshots are held */
-	struct EvictPlan *evict_plan;	/* made when first needed */
+	bool		tells_room;		/* the map, of what eviction would bring */
+	TransactionId room_xid;		/* newest deleter of such rows, or invalid */
 	double		old_live_tuples;
 	bool		adaptive;		/* freeze by freeze_stats */
 	double		revisit_failure_rate;
@@ -122,6 +123,7 @@ typedef struct InplaceVacuum
 extern void inplace_vacuum(Relation rel, VacuumParams *params,
 						   BufferAccessStrategy bstrategy);
 extern bool inplace_vacuum_failsafe(InplaceVacuum *vac);
+extern Size inplace_vacuum_space(InplaceVacuum *vac, Buffer buffer);
 
 /* survey: what is on the page (vacuum/freeze.h) */
 struct PageSurvey;

@@ -461,7 +461,7 @@ vacuum_page(InplaceVacuum *vac, Buffer buffer, OffsetNumber *offsets,
 		survey->all_frozen = false;
 	inplace_vacuum_set_visible(vac, buffer, *vmbuffer, survey);
 
-	space = PageGetHeapFreeSpace(page);
+	space = inplace_vacuum_space(vac, buffer);
 	UnlockReleaseBuffer(buffer);
 	RecordPageWithFreeSpace(vac->rel, blk, space);
 }
