@@ -8,8 +8,8 @@
  *	- a transaction that deletes rows, or moves them, tells the free space map when it
  *	  commits how much there will be when the page's deleted rows have been evicted
  *	  (row/evict.c), if that is another EVICT_WORTH bytes more,
- *	- VACUUM tells it the same (vacuum.c), and says so in room_told, as snapshots hold rows
- *	  back, too, that UndoHoldersAny() does not know of: a standby's, or a long query's, and
+ *	- VACUUM tells it the same (vacuum.c), for snapshots, too, that UndoHoldersAny() does
+ *	  not know of, as a standby's or a long query's, and
  *	- before the server's function is asked, the pages that it would look at are looked at
  *	  here: deleted rows are evicted where there is not enough room, and it is led to the first
  *	  page that has enough.
@@ -17,6 +17,8 @@
  * The map is told at most once for each EVICT_WORTH bytes that a transaction deletes, and by
  * VACUUM.  Where there is less than it says, because somebody else was there first, the
  * deleter was rolled back, or undo is near its limit, it is put right, as the server does.
+ * That the map may say too much is in room_told, until all see the deletes and ROOM_AFTER
+ * has passed since: inserts go on looking here for so long, and prune what they are led to.
  * So nobody comes to a page twice for nothing.  And one row looks at ROOM_MAX_TRIES pages at
  * most: after that the table grows.  The server's function would look at them all.
  *
@@ -40,6 +42,8 @@
 
 /* pages that are looked at for one row */
 #define ROOM_MAX_TRIES		16
+/* seconds after which VACUUM has come by, or may be waited for */
+#define ROOM_AFTER			600
 
 /*
  * Is there room on the page?  If not, make it, if it can be had.  *space: what there is in the
@@ -111,23 +115,35 @@ space_for(Relation rel, Size len)
 }
 
 /*
- * Do all see by now what VACUUM has told the map of?  Then there is only what is known to be
- * held.
+ * Does the map say what there is, as far as that is known?
  */
 static bool
-nobody_holds(Relation rel)
+map_is_right(Relation rel)
 {
-	uint64		told;
+	uint64		told = pg_atomic_read_u64(&undo_holders->room_told);
+	uint64		until;
+	TimestampTz now;
 
 	if (UndoHoldersAny())
 		return false;
-	told = pg_atomic_read_u64(&undo_holders->room_told);
-	if (told != 0 &&
-		!GlobalVisTestIsRemovableFullXid(GlobalVisTestFor(rel),
+	if (told == 0)
+		return true;
+	until = pg_atomic_read_u64(&undo_holders->room_until);
+	if (!GlobalVisTestIsRemovableFullXid(GlobalVisTestFor(rel),
 										 FullTransactionIdFromU64(told)))
+	{
+		if (until != 0)
+			pg_atomic_write_u64(&undo_holders->room_until, 0);
 		return false;
-	if (told != 0)
-		(void) pg_atomic_compare_exchange_u64(&undo_holders->room_told, &told, 0);
+	}
+
+	now = GetCurrentStatementStartTimestamp();
+	if (until == 0)
+		pg_atomic_write_u64(&undo_holders->room_until,
+							(uint64) now + ROOM_AFTER * USECS_PER_SEC);
+	if (until == 0 || now < (TimestampTz) until)
+		return false;
+	(void) pg_atomic_compare_exchange_u64(&undo_holders->room_told, &told, 0);
 	return true;
 }
 
@@ -139,7 +155,7 @@ inplace_find_room(Relation rel, Size len, int options, BulkInsertState bistate)
 	Size		needed = space_for(rel, len);
 
 	if ((options & HEAP_INSERT_SKIP_FSM) || !inplace_can_evict(rel) ||
-		BulkInsertHasPages(bistate) || nobody_holds(rel))
+		BulkInsertHasPages(bistate) || map_is_right(rel))
 		return options;
 	if (bistate != NULL && BufferIsValid(bistate->current_buf))
 		current = BufferGetBlockNumber(bistate->current_buf);
@@ -286,6 +302,7 @@ tell_piece(const RoomPiece *piece)
 
 	if (may_tell(rel, &piece->key))
 	{
+		UndoNoteRoomTold(GetTopFullTransactionId());
 		for (int i = 0; i < ROOM_PIECE; i++)
 			if (piece->space[i] != 0)
 				RecordPageWithFreeSpace(rel, first + i,

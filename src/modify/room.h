@@ -15,8 +15,9 @@
 #include "undo/holders.h"
 
 /*
- * Is there, besides the setting, a snapshot that keeps deleted rows: one that is known, or of
- * some sort that VACUUM has met with?  Without one all this costs a look at two counters.
+ * Is there a snapshot that is known to keep deleted rows?  Or may the free space map still
+ * say more than there is, as it has been told what eviction brings?  Without all this costs
+ * a look at two counters.
  */
 static inline bool
 RoomIsScarce(void)
@@ -50,7 +51,7 @@ extern void RoomRegisterCallbacks(void);
 static inline void
 UnlockAfterDelete(Relation rel, Buffer buffer, OffsetNumber off)
 {
-	Size		room = RoomIsScarce() && inplace_may_evict(rel) ?
+	Size		room = unlikely(UndoHoldersAny()) && inplace_may_evict(rel) ?
 		inplace_room_to_come(buffer, off) : 0;
 
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);

@@ -82,9 +82,6 @@ UndoHoldersShared *undo_holders = NULL;
 /* do we, an undo worker, count as one that has seen a held snapshot? */
 static bool saw_held = false;
 
-/* a READ COMMITTED transaction's snapshot that is younger is not worth it */
-#define HELD_MIN_AGE	1000
-
 /*
  * UndoHoldersLately reads again after so many xids if that may help, or anyway.  While
  * it does not help the first doubles, up to a limit.  All backends together read no more
@@ -117,6 +114,7 @@ UndoHoldersShmemInit(void)
 	pg_atomic_init_u32(&undo_holders->count, 0);
 	pg_atomic_init_u32(&undo_holders->lately, InvalidTransactionId);
 	pg_atomic_init_u64(&undo_holders->room_told, 0);
+	pg_atomic_init_u64(&undo_holders->room_until, 0);
 	for (int i = 0; i < MaxBackends; i++)
 	{
 		UndoHolderSlot *slot = &undo_holders->slots[i].slot;
@@ -253,7 +251,7 @@ read_process(UndoBounds *b, ProcessReads *r, int n)
 
 	UndoSeenReadProcess(&r->all, n, xmin);
 	if (n < MaxBackends && b->nheld < UNDO_MAX_HOLDERS &&
-		read_slot(proc, n, xmin, (int32) (r->next - xmin) <= HELD_MIN_AGE,
+		read_slot(proc, n, xmin, (int32) (r->next - xmin) <= UNDO_HELD_MIN_AGE,
 				  &b->held[b->nheld], &idle))
 	{
 		b->nheld++;
@@ -445,7 +443,7 @@ seen_is_worth_it(const UndoBounds *b)
 	if (TransactionIdIsValid(b->others_see.limit) &&
 		TransactionIdPrecedes(b->others_see.limit, last))
 		last = b->others_see.limit;
-	return (int32) (last - b->all_see) > HELD_MIN_AGE;
+	return (int32) (last - b->all_see) > UNDO_HELD_MIN_AGE;
 }
 
 /*
@@ -481,7 +479,7 @@ UndoHoldersLook(TransactionId horizon)
 	bool		see = false;
 
 	if (inplace_squeeze_undo &&
-		(int32) (ReadNextTransactionId() - horizon) > HELD_MIN_AGE)
+		(int32) (ReadNextTransactionId() - horizon) > UNDO_HELD_MIN_AGE)
 	{
 		UndoBounds	bounds;
 

@@ -88,14 +88,19 @@ typedef struct UndoHoldersShared
 	pg_atomic_uint32 count;		/* slots with an xmin, and undo workers that
 								 * have seen a held snapshot */
 	pg_atomic_uint32 lately;	/* the next xid when UndoHoldersLately read */
-	pg_atomic_uint64 room_told; /* VACUUM has told the map of room of rows;
-								 * their newest deleter, or 0 */
+	pg_atomic_uint64 room_told; /* a free space map has been told of room of
+								 * rows; their newest deleter, or 0 */
+	pg_atomic_uint64 room_until;	/* time until which that counts, if all
+									 * see it; 0: not known (modify/room.c) */
 	char		pad[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint32) -
-					sizeof(pg_atomic_uint64)];
+					2 * sizeof(pg_atomic_uint64)];
 	UndoHolderSlotPadded slots[FLEXIBLE_ARRAY_MEMBER];
 } UndoHoldersShared;
 
 extern UndoHoldersShared *undo_holders;
+
+/* a READ COMMITTED transaction's snapshot that is younger is not worth it */
+#define UNDO_HELD_MIN_AGE	1000
 
 /* setting inplace.squeeze_undo */
 extern bool inplace_squeeze_undo;
@@ -115,6 +120,14 @@ static inline bool
 UndoHoldersAny(void)
 {
 	return inplace_squeeze_undo && pg_atomic_read_u32(&undo_holders->count) > 0;
+}
+
+static inline void
+UndoNoteRoomTold(FullTransactionId xid)
+{
+	if (U64FromFullTransactionId(xid) > pg_atomic_read_u64(&undo_holders->room_told))
+		pg_atomic_write_u64(&undo_holders->room_told, U64FromFullTransactionId(xid));
+	pg_atomic_write_u64(&undo_holders->room_until, 0);
 }
 
 /* do all snapshots but held ones see the transaction? */

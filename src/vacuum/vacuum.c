@@ -240,21 +240,31 @@ reserve_undo(InplaceVacuum *vac)
 
 /*
  * The map is about to be told of room that rows take which "newest" has deleted: from now on
- * inserts look for such room, until all see that (modify/room.c).
+ * inserts look for such room (modify/room.c).
  */
 static void
 note_room_told(InplaceVacuum *vac, TransactionId newest)
 {
-	uint64		told;
-
 	if (TransactionIdIsValid(vac->room_xid) &&
 		!TransactionIdFollows(newest, vac->room_xid))
 		return;
 	vac->room_xid = newest;
-	told = U64FromFullTransactionId(vac->start_xid) -
-		(uint32) (XidFromFullTransactionId(vac->start_xid) - newest);
-	if (told > pg_atomic_read_u64(&undo_holders->room_told))
-		pg_atomic_write_u64(&undo_holders->room_told, told);
+	UndoNoteRoomTold(FullTransactionIdFromU64(U64FromFullTransactionId(vac->start_xid) -
+											  (uint32) (XidFromFullTransactionId(vac->start_xid) - newest)));
+}
+
+/*
+ * Is the map told of such room?  Not beside transactions that are about to end: then the
+ * rows go soon, and inserts need not look for it.
+ */
+static bool
+tells_room(InplaceVacuum *vac)
+{
+	int32		age = (int32) (XidFromFullTransactionId(vac->start_xid) -
+							   vac->cutoffs.OldestXmin);
+
+	return (UndoHoldersAny() || age > UNDO_HELD_MIN_AGE) &&
+		inplace_may_evict(vac->rel) && UndoHasSpare(vac->rel);
 }
 
 /*
@@ -622,7 +632,7 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	vacuum_report_start(&report, vac, params);
 
 	set_cutoffs(vac, params);
-	vac->tells_room = inplace_may_evict(rel) && UndoHasSpare(rel);
+	vac->tells_room = tells_room(vac);
 	FreezeOptionsGet(RelationGetRelid(rel), &options);
 	FreezeStatsBegin(rel, options.target, &vac->freeze_stats);
 	vac->adaptive = options.adaptive && RelationIsPermanent(rel);

@@ -315,6 +315,8 @@ check_clean($node, 'near the limit of undo');
 fill();
 $node->safe_psql('postgres', q{BEGIN; CREATE TABLE another (i int) USING inplace; PREPARE TRANSACTION 'another'});
 $node->safe_psql('postgres', 'DELETE FROM q WHERE id <= 2000');
+# (no longer one that is about to end)
+$node->safe_psql('postgres', 'DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$');
 my $next_xid = q{SELECT pg_snapshot_xmax(pg_current_snapshot())};
 my $next = one($node, $next_xid);
 $before = pages();
@@ -327,6 +329,18 @@ cmp_ok(pages(), '<=', $before + 2, '... and the table does not grow');
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'another'});
 ok(vacuumed(), '... in the end all are gone');
 check_clean($node, 'VACUUM and inserts');
+
+# the snapshot has ended before anybody wanted the room, and VACUUM has not come by yet
+
+fill();
+$before = pages();
+($old) = held('REPEATABLE READ');
+$node->safe_psql('postgres', 'DELETE FROM q WHERE id <= 2000');
+$old->query_safe('COMMIT');
+$old->quit;
+$node->safe_psql('postgres', q{INSERT INTO q SELECT i, -i, NULL, NULL, NULL, repeat('y', 100 + i % 90) FROM generate_series(1, 1500) i});
+cmp_ok(pages(), '<=', $before + 2, 'room that the map has been told of is found after the snapshot, too');
+check_clean($node, 'after the snapshot');
 
 # ---- rows that are too short, or too few on their pages, are not worth it
 
