@@ -237,7 +237,7 @@ DefineSettings(void)
 							 "Rows that were inserted and deleted between two snapshots, neither of which sees them, are removed.",
 							 "While the older one is held by a session that is known to have no other.",
 							 &inplace_prune_between,
-							 false,
+							 true,
 							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.evict_deleted_rows",
