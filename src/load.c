@@ -235,7 +235,7 @@ DefineSettings(void)
 							 "Rows that were inserted and deleted between two snapshots, neither of which sees them, are removed.",
 							 "While the older one is held by a session that is known to have no other.",
 							 &inplace_prune_between,
-							 false,
+							 true,
 							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.row_locks_in_memory",

@@ -37,6 +37,11 @@
  *	  - On standbys queries that do not see safexid as ended are in conflict with a
  *		discard record that comes before.
  *
+ *	  Pages that this VACUUM has deleted, or merged with others, are for the next one.
+ *	  Else each VACUUM beside a held snapshot would be in conflict with all queries on
+ *	  standbys that are older than it; so it is with those that last from one VACUUM to
+ *	  the next.
+ *
  * The page keeps its links and gets the oldest safexid there is, so that nbtree takes
  * it when it wants a page.  Of nbtree's own pages no other bit is changed.
  *
@@ -64,6 +69,7 @@ typedef struct Recycling
 	Relation	index;
 	Relation	table;
 	TransactionId all_see;
+	FullTransactionId before;	/* VACUUM's beginning */
 	TransactionId newest;		/* safexid among those found */
 	int			npages;
 	int			max;
@@ -82,7 +88,8 @@ waits_for_held(const Recycling *r, Page page, TransactionId *xid)
 	if (PageIsNew(page) || !P_ISDELETED(BTPageGetOpaque(page)))
 		return false;
 	safexid = BTPageGetDeleteXid(page);
-	if (GlobalVisCheckRemovableFullXid(BtRecyclingHorizonOf(r->table), safexid))
+	if (!FullTransactionIdPrecedes(safexid, r->before) ||
+		GlobalVisCheckRemovableFullXid(BtRecyclingHorizonOf(r->table), safexid))
 		return false;
 	*xid = XidFromFullTransactionId(safexid);
 	return TransactionIdPrecedes(*xid, r->all_see);
@@ -139,19 +146,18 @@ make_free(Recycling *r, BlockNumber blk, BufferAccessStrategy strategy)
 }
 
 /*
- * By VACUUM, when nbtree has gone through the index; tells_of_scans: it is an
- * inplace_btree.  Returns how many pages have become free; the index's statistics are
- * corrected.
+ * By VACUUM, which began at "before", when nbtree has gone through the index;
+ * tells_of_scans: it is an inplace_btree.  Returns how many pages have become free; the
+ * index's statistics are corrected.
  */
 BlockNumber
 inplace_recycle_deleted(const IndexVacuumInfo *info, Relation table,
-						const UndoBounds *bounds, bool tells_of_scans,
-						IndexBulkDeleteResult *istat)
+						const UndoBounds *bounds, FullTransactionId before,
+						bool tells_of_scans, IndexBulkDeleteResult *istat)
 {
-	Recycling	r = {info->index, table, bounds->all_see};
+	Recycling	r = {info->index, table, bounds->all_see, before};
 	BlockNumber nfree = 0;
 
-	/* (those that this VACUUM has deleted are for the next one) */
 	if (istat == NULL ||
 		istat->pages_deleted <= istat->pages_free + istat->pages_newly_deleted)
 		return 0;

@@ -15,6 +15,7 @@
 
 extern BlockNumber inplace_recycle_deleted(const IndexVacuumInfo *info, Relation table,
 										   const UndoBounds *bounds,
+										   FullTransactionId before,
 										   bool tells_of_scans,
 										   IndexBulkDeleteResult *istat);
 

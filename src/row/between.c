@@ -10,8 +10,8 @@
  * that exist were taken after they had gone.  Such a row is dead as one is whose
  * deleter everybody sees, and VACUUM, pruning and index deletion take it for that.
  *
- * Only with inplace.prune_between_snapshots, which is off by default, and the same for all
- * sessions: those that follow a moved row have to know what others may have taken away.
+ * Only with inplace.prune_between_snapshots, which is the same for all sessions: those that
+ * follow a moved row have to know what others may have taken away.
  *
  * Which rows ("all_see" and "held" as in holders.h)
  *	  Y has committed, and precedes all_see or is in "others_see".  And for each held

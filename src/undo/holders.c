@@ -75,7 +75,7 @@
 #include "utils/snapmgr.h"
 
 bool		inplace_squeeze_undo = true;
-bool		inplace_prune_between = false;
+bool		inplace_prune_between = true;
 
 UndoHoldersShared *undo_holders = NULL;
 

@@ -361,8 +361,8 @@ inplace_vacuum_recycle_pages(InplaceVacuum *vac)
 		if (!inplace_btree && index->rd_rel->relam != BTREE_AM_OID)
 			continue;
 		init_index_info(vac, index, vac->new_rel_tuples, true, &info);
-		(void) inplace_recycle_deleted(&info, vac->rel, vac->bounds, inplace_btree,
-									   vac->indstats[i]);
+		(void) inplace_recycle_deleted(&info, vac->rel, vac->bounds, vac->start_xid,
+									   inplace_btree, vac->indstats[i]);
 	}
 }
 
