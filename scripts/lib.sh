@@ -153,6 +153,17 @@ make_workdir() {
 	export WORKDIR SERVER_USER
 }
 
+# Prints the directory in which TAP tests, of all runs on this machine, tell each other which
+# ports they have.  With one for each run two could choose the same: a server that is
+# being restarted does not hold its port.
+ports_dir() {
+	local dir=${INPLACE_TMP:-/tmp}/inplace-ports-$SERVER_USER
+	as_server mkdir -m 700 "$dir" 2>/dev/null || true
+	[ -d "$dir" ] && [ ! -L "$dir" ] && [ "$(stat -c %U "$dir")" = "$SERVER_USER" ] ||
+		die "$dir is not a directory of $SERVER_USER's"
+	echo "$dir"
+}
+
 is_our_workdir() {
 	[ -n "${1:-}" ] && [ -d "$1" ] && [ -f "$1/$INPLACE_MARKER" ]
 }

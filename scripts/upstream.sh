@@ -212,7 +212,9 @@ part_upstream_recovery() {
 			cat "$WORKDIR/patch.out"
 		}
 	done
-	as_server mkdir -p "$WORKDIR/upstream-bin" "$WORKDIR/upstream-tap/log" "$WORKDIR/upstream-ports"
+	as_server mkdir -p "$WORKDIR/upstream-bin" "$WORKDIR/upstream-tap/log"
+	local ports
+	ports=$(ports_dir)
 	as_server cp "$WORKDIR/test/initdb" "$WORKDIR/upstream-bin/"
 	for t in "$dir"/t/*${UPSTREAM_TAP:-}*.pl; do
 		name=$(basename "$t" .pl)
@@ -240,7 +242,7 @@ upstream_tap() {
 	interruptible as_server env PATH="$WORKDIR/upstream-bin:$bindir:$PATH" PG_REGRESS="$pgxs/test/regress/pg_regress" \
 		REAL_BINDIR="$bindir" WITH_EXTENSION=yes CLUSTER_TEMPLATES="$WORKDIR/upstream-templates" \
 		PERL5LIB="$pgxs/test/perl" TESTDIR="$tap" TESTLOGDIR="$tap/log" TESTDATADIR="$tap/data" \
-		enable_injection_points=$injection PG_TEST_PORT_DIR="$WORKDIR/upstream-ports" PG_TEST_TIMEOUT_DEFAULT=180 \
+		enable_injection_points=$injection PG_TEST_PORT_DIR="$ports" PG_TEST_TIMEOUT_DEFAULT=180 \
 		REGRESS_SHLIB="$WORKDIR/regress.so" EXTRA_REGRESS_OPTS="--load-extension=inplace" \
 		timeout 1800 prove -v "t/$2.pl" >"$out" 2>&1 </dev/null || rc=$?
 	reason=$(sed -nE 's/^t\/[^ ]+ \.+ skipped: *//p' "$out")

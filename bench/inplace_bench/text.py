@@ -67,12 +67,27 @@ def how(document: dict[str, Any]) -> str:
             f"shared_buffers {f['settings'].get('shared_buffers')}; {f['time']}; medians (min..max).")
 
 
+def _ratios(result: dict[str, Any], metric: str, other: str) -> list[str]:
+    """The least and the greatest ratio of two rounds that followed each other."""
+    ours, theirs = (result["rounds"].get(v, []) for v in ("inplace", other))
+    got = []
+    for a, b in zip(ours, theirs):
+        a, b = a["metrics"].get(metric), b["metrics"].get(metric)
+        if a is None or b is None or (not b and a):
+            return ["", ""]
+        got.append(a / b if b else 1.0)
+    return [f"{min(got):.2f}", f"{max(got):.2f}"] if len(got) > 1 else ["", ""]
+
+
 def markdown(document: dict[str, Any], everything: bool = False) -> str:
-    """As documents have it: no line over 120 columns, what is no figure below the table."""
+    """As documents have it: no line over 120 columns, one number a cell without parentheses, what
+    is no figure below the table."""
     other = document["against"]
     published = []
-    lines = [*textwrap.wrap(how(document), 120, break_on_hyphens=False), "", f"| workload | what | {other} | inplace | ratio | target | |",
-             "| --- | --- | ---: | ---: | ---: | --- | --- |"]
+    facts = how(document).replace("(min..max).", "of the rounds. Least and most are the ratio in a single round.")
+    lines = [*textwrap.wrap(facts, 120, break_on_hyphens=False), "",
+             f"| workload | what | {other} | inplace | ratio | least | most | target | met |",
+             "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- |"]
     for name, result in document["workloads"].items():
         with_target = {t["metric"] for t in result["targets"]}
         first = True
@@ -81,10 +96,11 @@ def markdown(document: dict[str, Any], everything: bool = False) -> str:
                 continue
             target = [t for t in result["targets"] if t["metric"] == s["metric"]]
             cells = [f"`{name}`" if first else "", s["label"] + (f", {s['unit']}" if s["unit"] else ""),
-                     _spread(s["values"].get(other)), _spread(s["values"].get("inplace")),
+                     *[number((s["values"].get(v) or {}).get("median")) for v in (other, "inplace")],
                      "" if s["ratio"] is None else f"{s['ratio']:.2f}",
+                     *_ratios(result, s["metric"], other),
                      ", ".join(t["text"] for t in target),
-                     ", ".join("?" if t["met"] is None else "met" if t["met"] else "**not met**"
+                     ", ".join("?" if t["met"] is None else "yes" if t["met"] else "**no**"
                                for t in target)]
             lines.append("| " + " | ".join(cells) + " |")
             first = False
