@@ -336,6 +336,42 @@ inplace_check_tables_of(Node *stmt)
 	}
 }
 
+/*
+ * pg_upgrade gives the new cluster the files of TOAST tables that it makes anew, and
+ * what it makes them from does not say which are ours.  So they are heap tables there,
+ * and a cluster that has others is not dumped for it.
+ */
+static void
+refuse_to_upgrade(void)
+{
+	static bool looked = false;
+	Relation	pg_class;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+
+	if (looked)
+		return;
+	looked = true;
+	pg_class = table_open(RelationRelationId, AccessShareLock);
+	scan = table_beginscan_catalog(pg_class, 0, NULL);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		if (form->relkind == RELKIND_TOASTVALUE && form->relam == InplaceTableAm())
+		{
+			looked = false;
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("pg_upgrade cannot take over TOAST table \"%s\", which is an inplace table",
+							NameStr(form->relname)),
+					 errhint("With inplace.toast_in_place off, change the access method of its table to heap and back.")));
+		}
+	}
+	table_endscan(scan);
+	table_close(pg_class, AccessShareLock);
+}
+
 static void
 look_before_planning(PlannerInfo *root, Oid relid, bool inhparent,
 					 RelOptInfo *info)
@@ -344,6 +380,8 @@ look_before_planning(PlannerInfo *root, Oid relid, bool inhparent,
 
 	if (prev_get_relation_info_hook)
 		prev_get_relation_info_hook(root, relid, inhparent, info);
+	if (IsBinaryUpgrade && InplaceInstalledHere())
+		refuse_to_upgrade();
 	if (relid < FirstNormalObjectId || !InplaceInstalledHere())
 		return;
 	/* the planner has it locked */

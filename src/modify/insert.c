@@ -336,7 +336,7 @@ form_new_rows(MultiInsert *mi, TupleTableSlot **slots)
 	}
 
 	mi->logical = !(mi->options & TABLE_INSERT_NO_LOGICAL) &&
-		RelationIsLogicallyLogged(mi->rel);
+		RowsAreDecoded(mi->rel);
 	if (mi->logical)
 	{
 		initStringInfo(&mi->rows);

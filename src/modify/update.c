@@ -297,7 +297,7 @@ get_attrs(UpdateState *us)
 	us->index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
 #endif
 	us->key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
-	if (RelationIsLogicallyLogged(rel))
+	if (RowsAreDecoded(rel))
 		us->id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 	if (us->taking != NULL)
 	{
@@ -394,7 +394,7 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 	TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
 	CheckForSerializableConflictIn(rel, &version, us->blk);
 
-	if (RelationIsLogicallyLogged(rel) && !us->logical)
+	if (RowsAreDecoded(rel) && !us->logical)
 	{
 		InplaceTupleHeader old = copy_current(us);
 
@@ -570,7 +570,7 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 		return STEP_AGAIN;
 	}
 
-	if (us->oldcopy && !us->logical && RelationIsLogicallyLogged(us->rel))
+	if (us->oldcopy && !us->logical && RowsAreDecoded(us->rel))
 	{
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 		prepare_logical(us, us->oldcopy);
