@@ -79,16 +79,34 @@ typedef struct ChunkVersions
 	bool		newer_frozen;	/* ... and everybody has seen that */
 	bool		any_aborted;	/* was there one rolled back? */
 	uint32		aborted_change; /* the newest such one of chunk 0 */
+	bool		with_aborted;	/* stop at those rolled back, too */
+	bool		is_aborted;		/* this is one */
 } ChunkVersions;
 
 extern bool inplace_chunk_first(ChunkVersions *cv, Relation toastrel,
-								Buffer buffer, OffsetNumber off);
+								Buffer buffer, OffsetNumber off,
+								bool with_aborted);
 extern bool inplace_chunk_next(ChunkVersions *cv);
 extern bool inplace_chunk_parse(ChunkVersions *cv, Oid base, Chunk *chunk);
 
 /* a scan of the TIDs of the chunks of a value, of those with these numbers */
 extern IndexScanDesc inplace_chunk_scan(Relation toastrel, Relation index, Oid base,
 										int32 first, int32 last);
+
+/* chunk_given.c */
+
+/* what a subtransaction of our own has stored under a pointer */
+typedef struct GivenValue
+{
+	uint32		change;
+	uint64		hash;
+} GivenValue;
+
+extern void inplace_note_given(Oid toastrelid, Oid valueid, uint32 change,
+							   const char *data, int32 size);
+extern const GivenValue *inplace_given_value(Oid toastrelid, Oid valueid);
+extern bool inplace_is_given(const GivenValue *given, const char *data, int32 size);
+extern uint32 inplace_given_numbers(Oid toastrelid, Oid base, uint32 *last);
 
 /* chunk_read.c */
 extern void inplace_fetch_toast_slice(Relation toastrel, Oid valueid,

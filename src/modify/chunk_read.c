@@ -41,9 +41,9 @@
  *		 its number is used again, unless they have been told already when the way
  *		 there was cut off.
  *	  5. A trigger's OLD, a cursor, a prepared transaction: all that is our own and has
- *		 not ended stays in undo.  What a subtransaction did that was rolled back is not
- *		 found any more, and its change does not come again (chunk_store.c).  A row that was locked FOR KEY SHARE and
- *		 updated by others since: our snapshot does not see these.
+ *		 not ended stays in undo.  Of a value stored by a subtransaction that was rolled
+ *		 back, which only our own may ask for: chunk_given.c.  A row that was locked FOR
+ *		 KEY SHARE and updated by others since: our snapshot does not see these.
  *	  Who has no right to a version, as it is nobody's any more, may find that it
  *	  is missing, or (if number and size have come again) bytes of a later one.
  *	  Keys of index entries are computed so; those of such versions do not matter.
@@ -67,13 +67,15 @@
 
 bool
 inplace_chunk_first(ChunkVersions *cv, Relation toastrel, Buffer buffer,
-					OffsetNumber off)
+					OffsetNumber off, bool with_aborted)
 {
 	Page		page = RowPage(toastrel, buffer);
 	ItemId		lp;
 	InplaceTupleHeader tup;
 
 	cv->any_aborted = false;
+	cv->with_aborted = with_aborted;
+	cv->is_aborted = false;
 	if (off > PageGetMaxOffsetNumber(page))
 		return false;
 	lp = PageGetItemId(page, off);
@@ -118,6 +120,7 @@ inplace_chunk_next(ChunkVersions *cv)
 	{
 		XidStatus	status;
 
+		cv->is_aborted = false;
 		if (!cv->started)
 			cv->started = true;
 		else
@@ -138,7 +141,10 @@ inplace_chunk_next(ChunkVersions *cv)
 			if (status == XID_ABORTED)
 			{
 				note_aborted(cv);
-				continue;
+				if (!cv->with_aborted || (walk->hdr.t_infomask & IP_DELETED))
+					continue;
+				cv->is_aborted = true;
+				return true;
 			}
 			cv->settled = status == XID_COMMITTED;
 		}
@@ -208,6 +214,9 @@ inplace_chunk_scan(Relation toastrel, Relation index, Oid base, int32 first, int
 	return scan;
 }
 
+/* a change whose subtransaction was rolled back stands on so many others at most */
+#define MAX_XIDS	64
+
 /* a value, or part of it, being read */
 typedef struct ValueRead
 {
@@ -223,6 +232,12 @@ typedef struct ValueRead
 	int32		seq;			/* the chunk found last, */
 	uint32		seq_change;		/* ... its change */
 	ChunkVersions *cv;
+
+	/* of a value that a subtransaction of our own has stored */
+	const GivenValue *given;
+	bool		with_aborted;	/* it may be among what was rolled back, */
+	TransactionId xids[MAX_XIDS];	/* ... by these */
+	int			nxids;
 } ValueRead;
 
 /* so much of the chunk as is in the slice */
@@ -246,8 +261,38 @@ is_meant(const ValueRead *vr, const Chunk *chunk)
 {
 	if (chunk->seq == 0)
 		return ChangeNumber(chunk->change) == vr->number &&
-			chunk->value_size == vr->size;
-	return !ChangePrecedes(vr->change, chunk->change);
+			chunk->value_size == vr->size &&
+			(vr->given == NULL || chunk->change == vr->given->change);
+	if (ChangePrecedes(vr->change, chunk->change))
+		return false;
+	if (vr->cv->is_aborted)
+	{
+		for (int i = 0; i < vr->nxids; i++)
+			if (vr->xids[i] == vr->cv->walk.hdr.t_xid)
+				return true;
+		return false;
+	}
+	return true;
+}
+
+/*
+ * The walk is at a version of chunk 0 with the change meant, or older ones: which
+ * transactions of those rolled back was it made by, and on top of?
+ */
+static void
+note_xids(ValueRead *vr)
+{
+	Chunk		chunk;
+
+	do
+	{
+		if (!inplace_chunk_parse(vr->cv, vr->base, &chunk) || chunk.seq != 0 ||
+			(!vr->cv->is_aborted && chunk.change != vr->given->change))
+			return;
+		if (vr->cv->is_aborted && !ChangePrecedes(vr->given->change, chunk.change) &&
+			vr->nxids < MAX_XIDS)
+			vr->xids[vr->nxids++] = vr->cv->walk.hdr.t_xid;
+	} while (inplace_chunk_next(vr->cv));
 }
 
 /*
@@ -260,7 +305,7 @@ read_row(ValueRead *vr, Buffer buffer, OffsetNumber off)
 	Chunk		chunk;
 	bool		first = true;
 
-	if (!inplace_chunk_first(cv, vr->toastrel, buffer, off))
+	if (!inplace_chunk_first(cv, vr->toastrel, buffer, off, vr->with_aborted))
 		return;
 	do
 	{
@@ -290,6 +335,8 @@ read_row(ValueRead *vr, Buffer buffer, OffsetNumber off)
 		vr->change = chunk.change;
 	}
 	copy_chunk(vr, &chunk);
+	if (vr->with_aborted && chunk.seq == 0)
+		note_xids(vr);
 }
 
 /*
@@ -323,13 +370,49 @@ read_chunks(ValueRead *vr, Relation index, int32 first, int32 last)
  * Read the slice; returns the first chunk that is not there, or -1.
  */
 static int32
+read_slice(ValueRead *vr, Relation index)
+{
+	int32		first = vr->start / TOAST_MAX_CHUNK_SIZE;
+	int32		last = (vr->end - 1) / TOAST_MAX_CHUNK_SIZE;
+	int32		missing = -1;
+
+	if (first > 0)
+		missing = read_chunks(vr, index, 0, 0);
+	if (missing < 0)
+		missing = read_chunks(vr, index, first, last);
+	return missing;
+}
+
+/*
+ * The same for a value that has been rolled back, maybe.
+ */
+static bool
+read_aborted(ValueRead *vr, Relation index)
+{
+	int32		start = vr->start;
+	int32		end = vr->end;
+	char	   *result = vr->result;
+	bool		found;
+
+	vr->start = 0;
+	vr->end = vr->size;
+	vr->result = palloc_extended(vr->size, MCXT_ALLOC_HUGE);
+	vr->with_aborted = true;
+	vr->found_change = false;
+	found = read_slice(vr, index) < 0 &&
+		inplace_is_given(vr->given, vr->result, vr->size);
+	if (found && result != NULL)
+		memcpy(result, vr->result + start, end - start);
+	pfree(vr->result);
+	return found;
+}
+
+static int32
 read_value(Relation toastrel, Oid valueid, int32 size, int32 start, int32 len,
 		   char *result)
 {
 	static ChunkVersions versions;	/* large, and never in use twice */
-	int32		first = start / TOAST_MAX_CHUNK_SIZE;
-	int32		last = (start + len - 1) / TOAST_MAX_CHUNK_SIZE;
-	int32		missing = -1;
+	int32		missing;
 	Relation   *indexes;
 	int			nindexes;
 	int			valid;
@@ -341,14 +424,14 @@ read_value(Relation toastrel, Oid valueid, int32 size, int32 start, int32 len,
 		.start = start,
 		.end = start + len,
 		.result = result,
-		.cv = &versions
+		.cv = &versions,
+		.given = inplace_given_value(RelationGetRelid(toastrel), valueid)
 	};
 
 	valid = toast_open_indexes(toastrel, AccessShareLock, &indexes, &nindexes);
-	if (first > 0)
-		missing = read_chunks(&vr, indexes[valid], 0, 0);
-	if (missing < 0)
-		missing = read_chunks(&vr, indexes[valid], first, last);
+	missing = read_slice(&vr, indexes[valid]);
+	if (missing >= 0 && vr.given != NULL && read_aborted(&vr, indexes[valid]))
+		missing = -1;
 	toast_close_indexes(indexes, nindexes, AccessShareLock);
 	return missing;
 }

@@ -18,6 +18,8 @@
  *	  are found by walking back from its rows.  The change is the next one
  *	  whose number is free; there is none if the value has been changed very often
  *	  beside an old snapshot.  Then it is stored anew.
+ *	  Nor has it a number that the transaction has given in subtransactions, for these may
+ *	  have been rolled back (chunk_given.c).
  *	  A standby's queries may need what nobody does here.  If the number is
  *	  that of such a version, and the way to it is there yet, they are told that all
  *	  see its replacer, as when undo is given back.  Where there is no way any more they
@@ -36,8 +38,6 @@
 #include "modify/modify.h"
 #include "page/tuple.h"
 #include "undo/space.h"
-#include "utils/hsearch.h"
-#include "utils/memutils.h"
 #include "wal/logical.h"
 
 /* rows inserted together */
@@ -162,7 +162,7 @@ note_row(ChunkStore *cs, ChunkVersions *cv, Buffer buffer, ItemPointer tid,
 	uint32		aborted;
 
 	if (!inplace_chunk_first(cv, cs->toastrel, buffer,
-							 ItemPointerGetOffsetNumber(tid)))
+							 ItemPointerGetOffsetNumber(tid), false))
 	{
 		if (!cv->any_aborted)
 			return;
@@ -397,72 +397,24 @@ has_chunk(const ChunkStore *cs, int32 seq)
 /* ---------------- values ---------------- */
 
 /*
- * Changes that subtransactions have made.  One that is rolled back may have left a
- * pointer behind (in a variable of PL/pgSQL, for one), and may be gone from chunk 0's
- * page.  It is not to come again in the transaction: nobody else has such a pointer.
- */
-typedef struct GivenKey
-{
-	Oid			toastrelid;
-	Oid			base;
-} GivenKey;
-
-typedef struct GivenChange
-{
-	GivenKey	key;
-	uint32		change;			/* the last */
-} GivenChange;
-
-static HTAB *given_changes = NULL;	/* in TopTransactionContext, */
-static TransactionId given_xid = InvalidTransactionId;	/* ... of this one */
-
-static GivenChange *
-given_change(ChunkStore *cs, HASHACTION action, bool *found)
-{
-	GivenKey	key = {RelationGetRelid(cs->toastrel), cs->base};
-
-	if (given_changes == NULL ||
-		!TransactionIdEquals(given_xid, GetTopTransactionIdIfAny()))
-	{
-		HASHCTL		ctl;
-
-		given_changes = NULL;
-		*found = false;
-		if (action == HASH_FIND)
-			return NULL;
-		ctl.keysize = sizeof(GivenKey);
-		ctl.entrysize = sizeof(GivenChange);
-		ctl.hcxt = TopTransactionContext;
-		given_changes = hash_create("inplace changes of values", 64, &ctl,
-									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		given_xid = GetTopTransactionId();
-	}
-	return hash_search(given_changes, &key, action, found);
-}
-
-/*
  * The change that the value comes to have; false if there is none.
  */
 static bool
 choose_change(ChunkStore *cs)
 {
 	uint32		last = cs->last_change;
+	uint32		given = inplace_given_numbers(RelationGetRelid(cs->toastrel),
+											  cs->base, &last);
 	uint32		bit;
-	bool		found;
-	GivenChange *given = given_change(cs, HASH_FIND, &found);
 
-	if (given != NULL && ChangePrecedes(last, given->change))
-		last = given->change;
 	for (uint32 change = last + 1; change < last + CHUNK_ID_STEP; change++)
 	{
 		bit = (uint32) 1 << ChangeNumber(change);
-		if (cs->needed & bit)
+		if ((cs->needed | given) & bit)
 			continue;
 		if ((cs->reachable & bit) && RelationNeedsWAL(cs->toastrel))
 			UndoTellStandbys(cs->toastrel, cs->seen_by_all, true);
 		cs->change = change;
-		if (GetCurrentTransactionNestLevel() > 1)
-			given_change(cs, HASH_ENTER, &found)->change = change;
 		return last < MAX_CHANGE;
 	}
 	return false;
@@ -563,6 +515,8 @@ inplace_chunks_store(Relation rel, Relation toastrel, Datum value,
 		flush_inserts(&cs);
 	}
 	ptr.va_valueid = cs.base + ChangeNumber(cs.change);
+	inplace_note_given(RelationGetRelid(toastrel), ptr.va_valueid, cs.change,
+					   cs.data, cs.size);
 
 	/* decoders come to know it as a value of its own, with all its chunks */
 	if (RelationIsLogicallyLogged(toastrel) && !(options & TABLE_INSERT_NO_LOGICAL))

@@ -93,6 +93,70 @@ MOVE 3 FROM d;
 FETCH 1 FROM d \gset d_
 SELECT :'d_ext' = ext FROM tip_i WHERE id = :d_id;
 CLOSE d;
+-- read in a block that is rolled back: as on heap, and never another value
+SELECT do_both('tip', $$INSERT INTO $T VALUES (100, 0, tip_text(9000, 0)), (101, 0, tip_text(300, 1))$$);
+CREATE FUNCTION tip_back(rel regclass, act text, more text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE v text; was text; said text; part text;
+BEGIN
+    BEGIN
+        EXECUTE format(act, rel);
+        EXECUTE format('SELECT ext FROM %s WHERE id >= 100 ORDER BY n DESC LIMIT 1', rel) INTO v;
+        was := md5(v);
+        part := substr(v, 5000, 20);
+        RAISE EXCEPTION 'back';
+    EXCEPTION WHEN raise_exception THEN NULL;
+    END;
+    said := CASE WHEN md5(v) = was AND substr(v, 5000, 20) = part THEN 'same' ELSE 'OTHER' END;
+    EXECUTE format(more, rel);
+    BEGIN
+        said := said || CASE WHEN md5(v) = was AND substr(v, 5000, 20) = part THEN ', same' ELSE ', OTHER' END;
+    EXCEPTION WHEN data_corrupted THEN
+        said := said || ', gone';
+    END;
+    RETURN said;
+END $$;
+CREATE FUNCTION tip_backs(act text, more text) RETURNS text LANGUAGE sql AS $$
+    SELECT 'heap: ' || tip_back('tip_h', act, more) || '; ours: ' || tip_back('tip_i', act, more) $$;
+SELECT tip_backs('UPDATE %s SET n = 1, ext = overlay(ext PLACING ''changed'' FROM 3000) WHERE id = 100', 'SELECT %L');
+SELECT tip_backs('UPDATE %s SET n = 1, ext = ext || tip_text(5000, 9) WHERE id = 100', 'SELECT %L');
+SELECT tip_backs('UPDATE %s SET n = 1, ext = left(ext, 7000) WHERE id = 100', 'SELECT %L');
+SELECT tip_backs('INSERT INTO %s VALUES (102, 1, tip_text(8000, 9))', 'SELECT %L');
+-- two levels
+SELECT tip_backs('DO ''BEGIN UPDATE %1$s SET n = 1, ext = overlay(ext PLACING $a$first$a$ FROM 5000) WHERE id = 100;
+    BEGIN UPDATE %1$s SET n = 2, ext = overlay(ext PLACING $a$second$a$ FROM 10) WHERE id = 100; EXCEPTION WHEN raise_exception THEN NULL; END; END''', 'SELECT %L');
+-- changed again since (the same chunk, another, and as often as there are numbers): the right one, or none
+SELECT tip_backs('UPDATE %s SET n = 1, ext = overlay(ext PLACING ''changed'' FROM 3000) WHERE id = 100',
+    'UPDATE %s SET ext = overlay(ext PLACING ''altered'' FROM 3000) WHERE id = 100');
+SELECT tip_backs('UPDATE %s SET n = 1, ext = overlay(ext PLACING ''changed'' FROM 3000) WHERE id = 100',
+    'UPDATE %s SET ext = overlay(ext PLACING ''altered'' FROM 7000) WHERE id = 100');
+CREATE PROCEDURE tip_often(rel regclass) LANGUAGE plpgsql AS $$
+BEGIN
+    FOR i IN 1 .. 35 LOOP
+        BEGIN
+            EXECUTE format('UPDATE %s SET ext = overlay(ext PLACING %L FROM 3000) WHERE id = 100', rel, lpad(i::text, 7));
+            IF i < 33 THEN RAISE EXCEPTION 'back'; END IF;
+        EXCEPTION WHEN raise_exception THEN NULL;
+        END;
+        -- (restores what was rolled back)
+        EXECUTE format('UPDATE %s SET ext = ext WHERE id = 101', rel);
+    END LOOP;
+END $$;
+SELECT tip_backs('UPDATE %s SET n = 1, ext = overlay(ext PLACING ''changed'' FROM 3000) WHERE id = 100', 'CALL tip_often(%L)');
+-- the value that was rolled back is stored
+CREATE FUNCTION tip_put_back(rel regclass) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE v text;
+BEGIN
+    BEGIN
+        EXECUTE format('UPDATE %s SET ext = overlay(ext PLACING %L FROM 4444) WHERE id = 100', rel, 'put back');
+        EXECUTE format('SELECT ext FROM %s WHERE id = 100', rel) INTO v;
+        RAISE EXCEPTION 'back';
+    EXCEPTION WHEN raise_exception THEN NULL;
+    END;
+    EXECUTE format('UPDATE %s SET ext = $1 WHERE id = 100', rel) USING v;
+END $$;
+SELECT tip_put_back('tip_h'), tip_put_back('tip_i');
+SELECT twins('tip');
+SELECT do_both('tip', $$DELETE FROM $T WHERE id >= 100$$);
 -- OLD and NEW in triggers, before and after
 CREATE TABLE tip_seen (id int, what text, old_ext text, new_ext text);
 CREATE FUNCTION tip_note() RETURNS trigger LANGUAGE plpgsql AS $$
