@@ -29,6 +29,9 @@ extern MoveLinks *inplace_cluster_find_moves(Relation old,
 											 ClusterLoadBlock load,
 											 void *load_state);
 
+/* does a moved row lead to this one, in the old table? */
+extern bool inplace_cluster_is_moved_to(MoveLinks *links, ItemPointer old_tid);
+
 /* A row has been written: note its TID if one has moved to it. */
 extern void inplace_cluster_note_row(MoveLinks *links, ItemPointer old_tid,
 									 ItemPointer new_tid);

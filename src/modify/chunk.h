@@ -108,6 +108,16 @@ extern const GivenValue *inplace_given_value(Oid toastrelid, Oid valueid);
 extern bool inplace_is_given(const GivenValue *given, const char *data, int32 size);
 extern uint32 inplace_given_numbers(Oid toastrelid, Oid base, uint32 *last);
 
+extern void inplace_given_rewritten(Oid toastrelid);
+
+/* chunk_copies.c */
+struct ValueCopies;
+
+extern struct varlena *inplace_find_copy(struct ValueCopies *copies,
+										 const struct varlena *old);
+extern void inplace_note_copy(struct ValueCopies *copies, const struct varlena *old,
+							  const struct varlena *new);
+
 /* chunk_read.c */
 extern void inplace_fetch_toast_slice(Relation toastrel, Oid valueid,
 									  int32 attrsize, int32 sliceoffset,
@@ -121,10 +131,13 @@ extern int32 inplace_missing_chunk(Relation toastrel, Oid valueid, int32 attrsiz
 /*
  * Store a value, in line and not short-lived, and return the pointer to it.
  * oldvalue is the pointer to the value in the TOAST table that it replaces, whose
- * row is locked, or NULL.  The TOAST table is locked.
+ * row is locked, or NULL.  copied is that to the value in a TOAST table that is being
+ * rewritten which it is a copy of, or NULL: it keeps its id if it can.  The TOAST
+ * table is locked.
  */
 extern Datum inplace_chunks_store(Relation rel, Relation toastrel, Datum value,
-								  const struct varlena *oldvalue, int options);
+								  const struct varlena *oldvalue,
+								  const struct varlena *copied, int options);
 
 /* unused: this command has stored it itself, for nothing */
 extern void inplace_chunks_delete(Relation toastrel, Oid valueid, bool unused);

@@ -40,6 +40,7 @@ typedef struct GivenKey
 typedef struct GivenEntry
 {
 	GivenKey	key;
+	bool		rewritten;		/* the table since: not to be read by this */
 	GivenValue	value;
 } GivenEntry;
 
@@ -87,6 +88,7 @@ inplace_note_given(Oid toastrelid, Oid valueid, uint32 change, const char *data,
 	if (change == 0 && hash_get_num_entries(given_values) >= MAX_NEW_VALUES)
 		return;
 	entry = hash_search(given_values, &key, HASH_ENTER, NULL);
+	entry->rewritten = false;
 	entry->value.change = change;
 	entry->value.hash = hash_of(data, size);
 }
@@ -100,7 +102,7 @@ inplace_given_value(Oid toastrelid, Oid valueid)
 	if (!any_given())
 		return NULL;
 	entry = hash_search(given_values, &key, HASH_FIND, NULL);
-	return entry != NULL ? &entry->value : NULL;
+	return entry != NULL && !entry->rewritten ? &entry->value : NULL;
 }
 
 bool
@@ -122,13 +124,32 @@ inplace_given_numbers(Oid toastrelid, Oid base, uint32 *last)
 		return 0;
 	for (uint32 number = 0; number < CHUNK_ID_STEP; number++)
 	{
-		const GivenValue *given = inplace_given_value(toastrelid, base + number);
+		GivenKey	key = {toastrelid, base + number};
+		GivenEntry *entry = hash_search(given_values, &key, HASH_FIND, NULL);
 
-		if (given == NULL)
+		if (entry == NULL)
 			continue;
 		numbers |= (uint32) 1 << number;
-		if (ChangePrecedes(*last, given->change))
-			*last = given->change;
+		if (!entry->rewritten && ChangePrecedes(*last, entry->value.change))
+			*last = entry->value.change;
 	}
 	return numbers;
+}
+
+/*
+ * A rewrite keeps ids, but changes begin anew, and it does not take over what was
+ * rolled back.
+ */
+void
+inplace_given_rewritten(Oid toastrelid)
+{
+	HASH_SEQ_STATUS seq;
+	GivenEntry *entry;
+
+	if (!any_given())
+		return;
+	hash_seq_init(&seq, given_values);
+	while ((entry = hash_seq_search(&seq)) != NULL)
+		if (entry->key.toastrelid == toastrelid)
+			entry->rewritten = true;
 }

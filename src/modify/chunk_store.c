@@ -33,6 +33,7 @@
  */
 #include "inplace.h"
 
+#include "access/table.h"
 #include "access/toast_internals.h"
 #include "modify/chunk.h"
 #include "modify/modify.h"
@@ -243,18 +244,43 @@ find_chunks(ChunkStore *cs)
 }
 
 static bool
-base_in_use(ChunkStore *cs, Oid base)
+base_in_index(Relation toastrel, Relation index, Oid base)
 {
-	IndexScanDesc scan = inplace_chunk_scan(cs->toastrel, cs->indexes[cs->valid],
-											base, 0, PG_INT32_MAX);
+	IndexScanDesc scan = inplace_chunk_scan(toastrel, index, base, 0, PG_INT32_MAX);
 	bool		found = index_getnext_tid(scan, ForwardScanDirection) != NULL;
 
 	index_endscan(scan);
 	return found;
 }
 
+static bool
+base_in_use(ChunkStore *cs, Oid base)
+{
+	return base_in_index(cs->toastrel, cs->indexes[cs->valid], base);
+}
+
+/*
+ * In a TOAST table that is being rewritten, whose values keep their bases?
+ */
+static bool
+base_in_rewritten(Oid toastrelid, Oid base)
+{
+	Relation	toastrel = table_open(toastrelid, AccessShareLock);
+	Relation   *indexes;
+	int			nindexes;
+	int			valid;
+	bool		found;
+
+	valid = toast_open_indexes(toastrel, AccessShareLock, &indexes, &nindexes);
+	found = RelationIsInplace(toastrel) &&
+		base_in_index(toastrel, indexes[valid], base);
+	toast_close_indexes(indexes, nindexes, AccessShareLock);
+	table_close(toastrel, AccessShareLock);
+	return found;
+}
+
 static Oid
-new_base(ChunkStore *cs)
+new_base(ChunkStore *cs, Relation rel)
 {
 	Oid			base;
 	int			tries = 0;
@@ -269,8 +295,26 @@ new_base(ChunkStore *cs)
 							RelationGetRelationName(cs->toastrel)),
 					 errhint("Consider partitioning its table.")));
 		base = GetNewObjectId() << CHUNK_ID_BITS;
-	} while (!OidIsValid(base) || base_in_use(cs, base));
+	} while (!OidIsValid(base) || base_in_use(cs, base) ||
+			 (OidIsValid(rel->rd_toastoid) &&
+			  base_in_rewritten(rel->rd_toastoid, base)));
 	return base;
+}
+
+/*
+ * A value of a TOAST table that is being rewritten keeps its id, for pointers to it may
+ * be in memory; but the first of a base only.  (That is the newest version's, unless
+ * its row was moved.)
+ */
+static bool
+keep_id(ChunkStore *cs, const struct varlena *copied)
+{
+	struct varatt_external ptr;
+
+	VARATT_EXTERNAL_GET_POINTER(ptr, copied);
+	cs->base = ChunkBase(ptr.va_valueid);
+	cs->change = ChangeNumber(ptr.va_valueid);
+	return OidIsValid(cs->base) && !base_in_use(cs, cs->base);
 }
 
 /* ---------------- rows ---------------- */
@@ -485,7 +529,8 @@ describe_value(ChunkStore *cs, Datum value, struct varatt_external *ptr)
 
 Datum
 inplace_chunks_store(Relation rel, Relation toastrel, Datum value,
-					 const struct varlena *oldvalue, int options)
+					 const struct varlena *oldvalue,
+					 const struct varlena *copied, int options)
 {
 	ChunkStore	cs;
 	struct varatt_external ptr;
@@ -508,15 +553,19 @@ inplace_chunks_store(Relation rel, Relation toastrel, Datum value,
 	}
 	if (!replaced)
 	{
-		cs.base = new_base(&cs);
-		cs.change = 0;
+		if (copied == NULL || !keep_id(&cs, copied))
+		{
+			cs.base = new_base(&cs, rel);
+			cs.change = 0;
+		}
 		for (int32 seq = 0; seq < ChunksOf(cs.size); seq++)
 			insert_chunk(&cs, seq);
 		flush_inserts(&cs);
 	}
 	ptr.va_valueid = cs.base + ChangeNumber(cs.change);
-	inplace_note_given(RelationGetRelid(toastrel), ptr.va_valueid, cs.change,
-					   cs.data, cs.size);
+	if (!OidIsValid(rel->rd_toastoid))
+		inplace_note_given(RelationGetRelid(toastrel), ptr.va_valueid, cs.change,
+						   cs.data, cs.size);
 
 	/* decoders come to know it as a value of its own, with all its chunks */
 	if (RelationIsLogicallyLogged(toastrel) && !(options & TABLE_INSERT_NO_LOGICAL))

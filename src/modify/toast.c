@@ -38,28 +38,51 @@ current_size(ToastTupleContext *ttc)
 								ttc->ttc_values, ttc->ttc_isnull, &flags);
 }
 
+/* is it in the TOAST table whose OID the new one comes to have? */
+static bool
+is_of_rewritten(Relation rel, const struct varlena *value)
+{
+	struct varatt_external ptr;
+
+	VARATT_EXTERNAL_GET_POINTER(ptr, value);
+	return OidIsValid(rel->rd_toastoid) && ptr.va_toastrelid == rel->rd_toastoid;
+}
+
 /*
  * toast_tuple_externalize() for either kind of TOAST table.
  */
 static void
-externalize(ToastTupleContext *ttc, int att, int options)
+externalize(ToastTupleContext *ttc, int att, int options, ValueCopies *copies)
 {
 	Relation	rel = ttc->ttc_rel;
 	ToastAttrInfo *attr = &ttc->ttc_attr[att];
 	Relation	toastrel = table_open(rel->rd_rel->reltoastrelid, RowExclusiveLock);
 	const struct varlena *old = NULL;
+	const struct varlena *copied = attr->tai_oldexternal;
+	struct varlena *copy = NULL;
 	Datum		value = ttc->ttc_values[att];
 
 	if (!RelationIsInplace(toastrel))
 		toast_tuple_externalize(ttc, att, options);
 	else
 	{
+		if (copied != NULL && !is_of_rewritten(rel, copied))
+			copied = NULL;
+		if (copied != NULL && copies != NULL)
+			copy = inplace_find_copy(copies, copied);
 		if (ttc->ttc_oldvalues != NULL && !ttc->ttc_oldisnull[att])
 			old = (struct varlena *) DatumGetPointer(ttc->ttc_oldvalues[att]);
 		if (old != NULL && !VARATT_IS_EXTERNAL_ONDISK(old))
 			old = NULL;
-		ttc->ttc_values[att] = inplace_chunks_store(rel, toastrel, value, old,
-													options);
+		if (copy == NULL)
+		{
+			ttc->ttc_values[att] = inplace_chunks_store(rel, toastrel, value, old,
+														copied, options);
+			copy = (struct varlena *) DatumGetPointer(ttc->ttc_values[att]);
+			if (copied != NULL && copies != NULL)
+				inplace_note_copy(copies, copied, copy);
+		}
+		ttc->ttc_values[att] = PointerGetDatum(copy);
 		if (attr->tai_colflags & TOASTCOL_NEEDS_FREE)
 			pfree(DatumGetPointer(value));
 		attr->tai_colflags |= TOASTCOL_IGNORE | TOASTCOL_NEEDS_FREE;
@@ -74,7 +97,7 @@ externalize(ToastTupleContext *ttc, int att, int options)
  * MAIN if there is no other way.
  */
 static void
-shrink_row(ToastTupleContext *ttc, int options)
+shrink_row(ToastTupleContext *ttc, int options, ValueCopies *copies)
 {
 	Relation	rel = ttc->ttc_rel;
 	TupleDesc	desc = RelationGetDescr(rel);
@@ -91,12 +114,12 @@ shrink_row(ToastTupleContext *ttc, int options)
 			ttc->ttc_attr[att].tai_colflags |= TOASTCOL_INCOMPRESSIBLE;
 
 		if (has_toast && ttc->ttc_attr[att].tai_size > limit)
-			externalize(ttc, att, options);
+			externalize(ttc, att, options, copies);
 	}
 
 	while (has_toast && current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, false, false)) >= 0)
-		externalize(ttc, att, options);
+		externalize(ttc, att, options, copies);
 
 	while (current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, true, true)) >= 0)
@@ -105,14 +128,14 @@ shrink_row(ToastTupleContext *ttc, int options)
 	limit = TOAST_TUPLE_TARGET_MAIN;
 	while (has_toast && current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, false, true)) >= 0)
-		externalize(ttc, att, options);
+		externalize(ttc, att, options, copies);
 }
 
 InplaceTupleHeader
 inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 							   InplaceTupleHeader old,
 							   const ItemPointerData *oldtid, Size *len,
-							   int options)
+							   int options, ValueCopies *copies)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	int			natts = desc->natts;
@@ -164,7 +187,7 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 	}
 
 	toast_tuple_init(&ttc);
-	shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE);
+	shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE, copies);
 
 	*len = inplace_compute_size(desc, ttc.ttc_values, ttc.ttc_isnull, &flags);
 	result = (InplaceTupleHeader) MemoryContextAlloc(outer, *len);

@@ -227,7 +227,7 @@ form_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
 	{
 		us->newtup = inplace_toast_insert_or_update(us->rel, slot, old,
 													&us->target.tid,
-													&us->newlen, 0);
+													&us->newlen, 0, NULL);
 		return;
 	}
 	us->newlen = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull,

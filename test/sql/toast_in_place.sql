@@ -156,6 +156,22 @@ BEGIN
 END $$;
 SELECT tip_put_back('tip_h'), tip_put_back('tip_i');
 SELECT twins('tip');
+-- a rewrite meanwhile
+CREATE FUNCTION tip_rewritten(rel regclass) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE v text; w text; m text;
+BEGIN
+    BEGIN
+        EXECUTE format('UPDATE %s SET ext = overlay(ext PLACING %L FROM 555) WHERE id = 100', rel, 'kept');
+    EXCEPTION WHEN raise_exception THEN NULL;
+    END;
+    EXECUTE format('SELECT ext FROM %s WHERE id = 100', rel) INTO v;
+    m := md5(v);
+    EXECUTE format('CLUSTER %s USING %s', rel, rel || '_pkey');
+    EXECUTE format('SELECT ext FROM %s WHERE id = 100', rel) INTO w;
+    RETURN m = md5(v) AND m = md5(w);
+END $$;
+SELECT tip_rewritten('tip_h'), tip_rewritten('tip_i');
+SELECT twins('tip');
 SELECT do_both('tip', $$DELETE FROM $T WHERE id >= 100$$);
 -- OLD and NEW in triggers, before and after
 CREATE TABLE tip_seen (id int, what text, old_ext text, new_ext text);
