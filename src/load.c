@@ -332,6 +332,7 @@ _PG_init(void)
 	inplace_opclass_init();
 	inplace_heap_readers_init();
 	inplace_whose_page_init();
+	inplace_after_upgrade_init();
 	inplace_default_table_init();
 	ConvertStatsInit();
 	FreezeForgetInit();

@@ -85,7 +85,8 @@ typedef struct CopyState
 	CopyWalk   *copies;
 	MoveLinks  *links;			/* or NULL */
 	ValueCopies *values;		/* of the row's versions, or NULL */
-	ValueCopies *moved_values;	/* of rows that moved, and all others with versions */
+	ValueCopies *moved_values;	/* of rows that moved, and all others with
+								 * versions */
 	HTAB	   *seen;			/* rows that an index scan may find twice */
 	BlockNumber checked;		/* old block known to need no restoring, whose
 								 * copy is in page */

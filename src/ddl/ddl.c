@@ -201,7 +201,7 @@ inplace_toast_am(Relation rel)
 {
 	Oid			am = inplace_toast_in_place ? rel->rd_rel->relam : HEAP_TABLE_AM_OID;
 
-	/* whose_page.c */
+	/* after_upgrade.c */
 	if (IsBinaryUpgrade)
 		return HEAP_TABLE_AM_OID;
 	if (OidIsValid(rel->rd_rel->relrewrite))

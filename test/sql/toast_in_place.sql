@@ -323,6 +323,20 @@ UPDATE tip_self SET n = 2, a = overlay(a PLACING 'outer' FROM 3000);
 SELECT n, a = tip_text(6000, 1) AS same FROM tip_self;
 UPDATE tip_self SET n = 3, a = overlay(a PLACING 'outer' FROM 3000);
 SELECT n, a = overlay(tip_text(6000, 1) PLACING 'outer' FROM 3000) AS same FROM tip_self;
+-- a heap TOAST table with a file of ours, as after pg_upgrade, is refused
+CREATE TABLE tip_mistaken USING inplace AS SELECT tip_text(9000, 1) AS a;
+CREATE FUNCTION tip_refused(statement text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE statement;
+    RETURN 'not refused';
+EXCEPTION WHEN data_corrupted THEN
+    RETURN regexp_replace(sqlerrm, '\d+', 'N', 'g');
+END $$;
+UPDATE pg_class SET relam = (SELECT oid FROM pg_am WHERE amname = 'heap') WHERE oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 'tip_mistaken');
+SELECT tip_refused(s) FROM unnest(ARRAY['SELECT a FROM tip_mistaken', 'UPDATE tip_mistaken SET a = a || 1',
+    'INSERT INTO tip_mistaken SELECT a FROM tip_mistaken', 'ANALYZE tip_mistaken', 'REINDEX TABLE tip_mistaken']) s;
+SELECT inplace.after_upgrade();
+SELECT a = tip_text(9000, 1) AS same FROM tip_mistaken;
 -- columns dropped
 ALTER TABLE tip_ix DROP COLUMN a;
 UPDATE tip_ix SET id = id + 1;
