@@ -670,8 +670,13 @@ is_of_version(const ErrorData *error)
 		case ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION:
 			return true;
 		default:
-			return error->sqlerrcode == ERRCODE_DATA_CORRUPTED &&
-				is_of_fetching(error->funcname);
+			if (error->sqlerrcode == ERRCODE_DATA_CORRUPTED)
+				return is_of_fetching(error->funcname);
+			/* compressed by a method that there is none of */
+			return error->sqlerrcode == ERRCODE_INTERNAL_ERROR &&
+				error->funcname != NULL &&
+				(strcmp(error->funcname, "toast_decompress_datum") == 0 ||
+				 strcmp(error->funcname, "toast_decompress_datum_slice") == 0);
 	}
 }
 

@@ -62,7 +62,6 @@
 #include "page/tuple.h"
 #include "row/visibility.h"
 #include "row/walk.h"
-#include "undo/hold.h"
 #include "utils/fmgroids.h"
 
 bool
@@ -303,7 +302,6 @@ read_row(ValueRead *vr, Buffer buffer, OffsetNumber off)
 {
 	ChunkVersions *cv = vr->cv;
 	Chunk		chunk;
-	bool		first = true;
 
 	if (!inplace_chunk_first(cv, vr->toastrel, buffer, off, vr->with_aborted))
 		return;
@@ -315,9 +313,6 @@ read_row(ValueRead *vr, Buffer buffer, OffsetNumber off)
 			return;
 		if (is_meant(vr, &chunk))
 			break;
-		if (first && ActiveSnapshotSet())
-			UndoHoldCheckSnapshot(GetActiveSnapshot());
-		first = false;
 	} while (inplace_chunk_next(cv));
 	if (!is_meant(vr, &chunk))
 		return;

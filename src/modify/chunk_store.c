@@ -35,6 +35,7 @@
 
 #include "access/table.h"
 #include "access/toast_internals.h"
+#include "common/pg_prng.h"
 #include "modify/chunk.h"
 #include "modify/modify.h"
 #include "page/tuple.h"
@@ -47,7 +48,10 @@
 /* how far to look for versions that nobody needs here */
 #define MAX_CHANGES_BACK	64
 
-/* a table with more values one after the other is as good as full */
+/* after that many values one after the other look elsewhere */
+#define MAX_BASES_IN_ROW	1000
+
+/* a table in which none is found is as good as full */
 #define MAX_BASES_TRIED	2000000
 
 /* changes come round after four thousand millions; a value begins anew before */
@@ -294,7 +298,9 @@ new_base(ChunkStore *cs, Relation rel)
 					 errmsg("could not find a free value id in TOAST table \"%s\"",
 							RelationGetRelationName(cs->toastrel)),
 					 errhint("Consider partitioning its table.")));
-		base = GetNewObjectId() << CHUNK_ID_BITS;
+		/* those in use are in runs, which the next ids would be one by one */
+		base = (tries <= MAX_BASES_IN_ROW ? GetNewObjectId() :
+				pg_prng_uint32(&pg_global_prng_state)) << CHUNK_ID_BITS;
 	} while (!OidIsValid(base) || base_in_use(cs, base) ||
 			 (OidIsValid(rel->rd_toastoid) &&
 			  base_in_rewritten(rel->rd_toastoid, base)));
