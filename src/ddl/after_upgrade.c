@@ -37,7 +37,7 @@
 PG_FUNCTION_INFO_V1(inplace_after_upgrade);
 
 /*
- * Tables that may be ours, with a heap TOAST table that nobody has vacuumed yet.
+ * Tables that may be ours and have a TOAST table.
  */
 static List *
 candidates(void)
@@ -123,7 +123,44 @@ inplace_after_upgrade(PG_FUNCTION_ARGS)
 }
 
 /*
- * An error if there is one.  What is locked is left out: its holder knows what it is.
+ * An error if the TOAST table is a mistaken one that nobody has vacuumed yet.  What is
+ * locked is left out: its holder knows what it is.
+ */
+static void
+check_unvacuumed_toast(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			toastid = InvalidOid;
+	bool		unvacuumed = false;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		toastid = ((Form_pg_class) GETSTRUCT(tuple))->reltoastrelid;
+		ReleaseSysCache(tuple);
+		tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(toastid));
+	}
+	if (HeapTupleIsValid(tuple))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		unvacuumed = form->relam == HEAP_TABLE_AM_OID && form->relpages == 0;
+		ReleaseSysCache(tuple);
+	}
+	if (unvacuumed && ConditionalLockRelationOid(toastid, AccessShareLock))
+	{
+		Relation	toastrel = try_relation_open(toastid, NoLock);
+
+		if (toastrel != NULL)
+		{
+			inplace_check_whose_file(toastrel);
+			relation_close(toastrel, NoLock);
+		}
+		UnlockRelationOid(toastid, AccessShareLock);
+	}
+}
+
+/*
+ * Before the first commit of an autovacuum worker.
  */
 static void
 guard_autovacuum(XactEvent event, void *arg)
@@ -138,19 +175,7 @@ guard_autovacuum(XactEvent event, void *arg)
 	looked = true;
 	relids = candidates();
 	foreach(lc, relids)
-	{
-		Relation	rel;
-
-		if (!ConditionalLockRelationOid(lfirst_oid(lc), AccessShareLock))
-			continue;
-		rel = try_relation_open(lfirst_oid(lc), NoLock);
-		if (rel != NULL)
-		{
-			inplace_check_whose_file(rel);
-			relation_close(rel, NoLock);
-		}
-		UnlockRelationOid(lfirst_oid(lc), AccessShareLock);
-	}
+		check_unvacuumed_toast(lfirst_oid(lc));
 	list_free(relids);
 }
 

@@ -37,7 +37,8 @@ typedef struct CopiedValue
 
 struct ValueCopies
 {
-	HTAB	   *values;
+	MemoryContext cxt;
+	HTAB	   *values;			/* or NULL: none yet */
 	bool		newest;			/* the version being written is a newest one */
 };
 
@@ -45,13 +46,9 @@ ValueCopies *
 inplace_copies_begin(MemoryContext cxt)
 {
 	ValueCopies *copies = MemoryContextAlloc(cxt, sizeof(ValueCopies));
-	HASHCTL		ctl;
 
-	ctl.keysize = sizeof(CopyKey);
-	ctl.entrysize = sizeof(CopiedValue);
-	ctl.hcxt = cxt;
-	copies->values = hash_create("inplace values copied", 32, &ctl,
-								 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	copies->cxt = cxt;
+	copies->values = NULL;
 	copies->newest = true;
 	return copies;
 }
@@ -68,6 +65,18 @@ copied_value(ValueCopies *copies, const struct varlena *old, HASHACTION action)
 	struct varatt_external ptr;
 	CopyKey		key;
 
+	if (copies->values == NULL)
+	{
+		HASHCTL		ctl;
+
+		if (action == HASH_FIND)
+			return NULL;
+		ctl.keysize = sizeof(CopyKey);
+		ctl.entrysize = sizeof(CopiedValue);
+		ctl.hcxt = copies->cxt;
+		copies->values = hash_create("inplace values copied", 32, &ctl,
+									 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
 	VARATT_EXTERNAL_GET_POINTER(ptr, old);
 	key.valueid = ptr.va_valueid;
 	key.extinfo = ptr.va_extinfo;
@@ -112,6 +121,11 @@ inplace_copies_end(ValueCopies *copies, Relation rel)
 	CopiedValue *entry;
 	Relation	toastrel = NULL;
 
+	if (copies->values == NULL)
+	{
+		pfree(copies);
+		return;
+	}
 	hash_seq_init(&seq, copies->values);
 	while ((entry = hash_seq_search(&seq)) != NULL)
 	{

@@ -13,7 +13,9 @@
  *	  have been restored and others not: so the bytes found are compared with a
  *	  hash of those that were stored.
  *
- * All of it is memory of this session.
+ * All of it is memory of this session.  A parallel worker does not have it: if it is
+ * given such a pointer as a parameter the value is missing, or that of a change 32 or more
+ * before, of the same size, which is still in undo.
  *
  *-------------------------------------------------------------------------
  */
