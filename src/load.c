@@ -203,7 +203,7 @@ static const UndoRows rows_of_undo = {
 };
 
 static void
-DefineSettings(void)
+DefineSettingsOfUndo(void)
 {
 	DefineCustomIntVariable("inplace.undo_extents",
 							"Largest number of undo extents in use on the server.",
@@ -247,19 +247,25 @@ DefineSettings(void)
 							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
-	DefineCustomIntVariable("inplace.row_locks_in_memory",
-							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
-							"The others are written to the rows. Zero writes all.",
-							&inplace_row_locks_in_memory,
-							16, 0, MEMORY_LOCKS,
-							PGC_USERSET, 0,
-							NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.max_undo_workers",
 							"Largest number of undo workers at a time.",
 							"There is one for each database with undo; they come out of max_worker_processes.",
 							&inplace_max_undo_workers,
 							3, 1, UNDO_MAX_WORKERS,
 							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+}
+
+static void
+DefineSettings(void)
+{
+	DefineSettingsOfUndo();
+	DefineCustomIntVariable("inplace.row_locks_in_memory",
+							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
+							"The others are written to the rows. Zero writes all.",
+							&inplace_row_locks_in_memory,
+							16, 0, MEMORY_LOCKS,
+							PGC_USERSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.adaptive_freezing",
 							 "VACUUM freezes the pages that are likely to stay unchanged.",
@@ -294,6 +300,13 @@ DefineSettings(void)
 							 NULL,
 							 &inplace_merge_index_pages,
 							 true,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.toast_in_place",
+							 "TOAST tables of new inplace tables are inplace tables, where updates of large values are in place.",
+							 "Asked when a TOAST table is made. On trial.",
+							 &inplace_toast_in_place,
+							 false,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */
@@ -334,6 +347,7 @@ _PG_init(void)
 	inplace_opclass_init();
 	inplace_heap_readers_init();
 	inplace_whose_page_init();
+	inplace_after_upgrade_init();
 	inplace_default_table_init();
 	ConvertStatsInit();
 	FreezeForgetInit();

@@ -36,9 +36,9 @@
 #include "optimizer/plancat.h"
 #include "own.h"
 #include "page/page.h"
+#include "page/whose_file.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
-#include "storage/smgr.h"
 #include "utils/acl.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
@@ -52,13 +52,14 @@ typedef struct SeenFile
 	Oid			db;
 	Oid			rel;
 	Oid			relam;
+	Oid			toast;			/* its TOAST table, looked at as well */
 	uint32		temporary;
 } SeenFile;
 
 /* after that many the table of them is emptied */
 #define MAX_SEEN_FILES	10000
 
-/* how far to look for a page with rows */
+/* how far to look for a page with rows; in a TOAST table to its end (after_upgrade.c) */
 #define MAX_BLANK_PAGES	16
 
 static HTAB *seen_files = NULL;
@@ -81,26 +82,6 @@ make_seen_files(void)
 							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/*
- * A copy of a page as it is in shared buffers, or else on disk: a page that is
- * damaged must not fail those who do not need it, nor stay in a buffer.
- */
-static void
-copy_page(Relation rel, BlockNumber blk, Page copy)
-{
-	Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, blk).recent_buffer;
-
-	if (BufferIsValid(recent) &&
-		ReadRecentBuffer(RelLocator(rel), MAIN_FORKNUM, blk, recent))
-	{
-		LockBuffer(recent, BUFFER_LOCK_SHARE);
-		memcpy(copy, BufferGetPage(recent), BLCKSZ);
-		UnlockReleaseBuffer(recent);
-	}
-	else
-		smgrread(RelationGetSmgr(rel), MAIN_FORKNUM, blk, copy);
-}
-
 static void
 wrong_page(Relation rel, BlockNumber blk, const char *owner, const char *am)
 {
@@ -109,6 +90,8 @@ wrong_page(Relation rel, BlockNumber blk, const char *owner, const char *am)
 			 errmsg("page in block %u of relation \"%s\" is one of %s table",
 					blk, RelationGetRelationName(rel), owner),
 			 errdetail("The relation's access method is %s.", am),
+			 rel->rd_rel->relkind == RELKIND_TOASTVALUE ?
+			 errhint("After pg_upgrade, call inplace.after_upgrade().") :
 			 errhint("A program that knows only heap has given it another table's file.")));
 }
 
@@ -120,7 +103,10 @@ static void
 check_first_page(Relation rel)
 {
 	bool		is_heap = rel->rd_rel->relam == HEAP_TABLE_AM_OID;
-	BlockNumber nblocks = Min(RelationGetNumberOfBlocks(rel), MAX_BLANK_PAGES);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
+
+	if (rel->rd_rel->relkind != RELKIND_TOASTVALUE)
+		nblocks = Min(nblocks, MAX_BLANK_PAGES);
 
 	for (BlockNumber blk = 0; blk < nblocks; blk++)
 	{
@@ -128,7 +114,8 @@ check_first_page(Relation rel)
 		Page		page = (Page) copy.data;
 		PageHeader	phdr = (PageHeader) page;
 
-		copy_page(rel, blk, page);
+		CHECK_FOR_INTERRUPTS();
+		inplace_copy_page(rel, blk, page);
 		if (inplace_page_is_blank(page))
 			continue;
 		if (phdr->pd_lower < SizeOfPageHeaderData ||
@@ -152,7 +139,8 @@ is_to_be_looked_at(Relation rel, SeenFile *key)
 {
 	Form_pg_class form = rel->rd_rel;
 
-	if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_MATVIEW) ||
+	if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_MATVIEW &&
+		 form->relkind != RELKIND_TOASTVALUE) ||
 		RelationGetRelid(rel) < FirstNormalObjectId ||
 		RELATION_IS_OTHER_TEMP(rel) ||
 		(form->relpersistence != RELPERSISTENCE_PERMANENT && RecoveryInProgress()) ||
@@ -163,14 +151,15 @@ is_to_be_looked_at(Relation rel, SeenFile *key)
 	key->db = LocatorDb(RelLocator(rel));
 	key->rel = LocatorRel(RelLocator(rel));
 	key->relam = form->relam;
+	key->toast = form->reltoastrelid;
 	key->temporary = form->relpersistence == RELPERSISTENCE_TEMP;
 	return seen_files == NULL ||
 		hash_search(seen_files, key, HASH_FIND, NULL) == NULL;
 }
 
 /*
- * An error if the table's file is not of its access method.  The table is
- * locked.
+ * An error if the table's file is not of its access method, or, of one of ours, that of
+ * its TOAST table.  The table is locked.
  */
 void
 inplace_check_whose_file(Relation rel)
@@ -180,6 +169,16 @@ inplace_check_whose_file(Relation rel)
 	if (!is_to_be_looked_at(rel, &key))
 		return;
 	check_first_page(rel);
+	if (OidIsValid(key.toast) && RelationIsInplace(rel))
+	{
+		Relation	toastrel = try_relation_open(key.toast, AccessShareLock);
+
+		if (toastrel != NULL)
+		{
+			inplace_check_whose_file(toastrel);
+			relation_close(toastrel, AccessShareLock);
+		}
+	}
 	if (seen_files == NULL || hash_get_num_entries(seen_files) >= MAX_SEEN_FILES)
 		make_seen_files();
 	(void) hash_search(seen_files, &key, HASH_ENTER, NULL);
@@ -249,7 +248,8 @@ check_all(void)
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
 		if (form->relam == HEAP_TABLE_AM_OID && form->oid >= FirstNormalObjectId &&
-			(form->relkind == RELKIND_RELATION || form->relkind == RELKIND_MATVIEW) &&
+			(form->relkind == RELKIND_RELATION || form->relkind == RELKIND_MATVIEW ||
+			 form->relkind == RELKIND_TOASTVALUE) &&
 			!isOtherTempNamespace(form->relnamespace))
 			relids = lappend_oid(relids, form->oid);
 	}
@@ -371,7 +371,8 @@ look_before_writing(QueryDesc *queryDesc, int eflags)
 	{
 		Relation	rel = ((ResultRelInfo *) lfirst(lc))->ri_RelationDesc;
 
-		if (rel->rd_rel->relam == HEAP_TABLE_AM_OID)
+		if (rel->rd_rel->relam == HEAP_TABLE_AM_OID ||
+			OidIsValid(rel->rd_rel->reltoastrelid))
 			inplace_check_whose_file(rel);
 	}
 }

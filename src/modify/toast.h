@@ -13,15 +13,28 @@
 #include "page/tuple.h"
 
 /*
+ * Which values a rewrite has put where (chunk_copies.c), for versions of one row or of
+ * all that are moved: begin, say of each version whether it is its row's newest, end.
+ * At the end are deleted those that no newest version has.
+ */
+typedef struct ValueCopies ValueCopies;
+
+extern ValueCopies *inplace_copies_begin(MemoryContext cxt);
+extern void inplace_copies_set_newest(ValueCopies *copies, bool newest);
+extern void inplace_copies_end(ValueCopies *copies, Relation rel);
+
+/*
  * Compress and move out the large values of a row so that it fits; returns
  * the formed tuple (palloc'd).  old is the version that an update replaces
  * (its unchanged external values are kept), or NULL; oldtid names it in errors.
+ * copies is for a rewrite, or NULL.
  */
 extern InplaceTupleHeader inplace_toast_insert_or_update(Relation rel,
 														 TupleTableSlot *slot,
 														 InplaceTupleHeader old,
 														 const ItemPointerData *oldtid,
-														 Size *len, int options);
+														 Size *len, int options,
+														 ValueCopies *copies);
 
 /*
  * Delete the external values of "gone" that "kept" does not have too; "unused"

@@ -262,7 +262,7 @@ form_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
 	{
 		us->newtup = inplace_toast_insert_or_update(us->rel, slot, old,
 													&us->target.tid,
-													&us->newlen, 0);
+													&us->newlen, 0, NULL);
 		return;
 	}
 	us->newlen = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull,
@@ -332,7 +332,7 @@ get_attrs(UpdateState *us)
 	us->index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
 #endif
 	us->key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
-	if (RelationIsLogicallyLogged(rel))
+	if (RowsAreDecoded(rel))
 		us->id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 	if (us->taking != NULL)
 	{
@@ -429,7 +429,7 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 	TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
 	CheckForSerializableConflictIn(rel, &version, us->blk);
 
-	if (RelationIsLogicallyLogged(rel) && !us->logical)
+	if (RowsAreDecoded(rel) && !us->logical)
 	{
 		InplaceTupleHeader old = copy_current(us);
 
@@ -608,7 +608,7 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 		return STEP_AGAIN;
 	}
 
-	if (us->oldcopy && !us->logical && RelationIsLogicallyLogged(us->rel))
+	if (us->oldcopy && !us->logical && RowsAreDecoded(us->rel))
 	{
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 		prepare_logical(us, us->oldcopy);
