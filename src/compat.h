@@ -94,13 +94,6 @@ typedef Oid RelFileNumber;
 #define MayHaveSummarizedAttrs(rel) false
 #endif
 
-/* parallel builds of GIN indexes came in 18 */
-#if PG_VERSION_NUM >= 180000
-#define GIN_BUILDS_IN_PARALLEL	true
-#else
-#define GIN_BUILDS_IN_PARALLEL	false
-#endif
-
 /*
  * 15.0 has this under its first name only, which all minor releases of 15 keep.
  * (Modules are loaded with all their symbols, so one that is missing is enough
@@ -279,7 +272,14 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	tuplesort_getdatum(sort, true, val, isnull, NULL)
 #endif
 
-/* index_beginscan grew an argument for instrumentation in 18 */
+/* index_beginscan and its like grew an argument for instrumentation in 18 */
+#if PG_VERSION_NUM >= 180000
+#define IndexBeginScanBitmap(index, snapshot, nkeys) \
+	index_beginscan_bitmap(index, snapshot, NULL, nkeys)
+#else
+#define IndexBeginScanBitmap(index, snapshot, nkeys) \
+	index_beginscan_bitmap(index, snapshot, nkeys)
+#endif
 #if PG_VERSION_NUM >= 180000
 #define IndexBeginScan(table, index, snapshot, nkeys, norderbys) \
 	index_beginscan(table, index, snapshot, NULL, nkeys, norderbys)

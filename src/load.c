@@ -36,6 +36,7 @@
 #include "freeze/freeze_stats.h"
 #include "index/index.h"
 #include "index/merge_leaves.h"
+#include "index/other_method.h"
 #include "own.h"
 #include "page/protect.h"
 #include "modify/modify.h"
@@ -286,6 +287,13 @@ DefineSettings(void)
 							 &inplace_merge_index_pages,
 							 true,
 							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("inplace.update_under_other_indexes",
+							 "Updates of columns under GIN, hash and GiST indexes are in place.",
+							 "On trial.",
+							 &inplace_update_under_others,
+							 false,
+							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */
 	MarkGUCPrefixReserved("inplace");

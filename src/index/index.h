@@ -2,6 +2,7 @@
  *
  * index.h
  *	  inplace_btree: which indexes take an in-place update, and their entries.
+ *	  (For what is otherwise with indexes of other methods see other_method.c.)
  *
  * An index that takes it gets one new entry when the row's key changes; the
  * entry of the old key stays, for the snapshots that see the old version.  The

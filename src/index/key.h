@@ -30,6 +30,10 @@ typedef struct IndexKey
 	bool		exact;			/* equal keys are identical */
 	bool		comparable;		/* its comparisons may run with a page locked */
 
+	/* the type of each column's value, which may be another than the entry's */
+	int16		len[INDEX_MAX_KEYS];
+	bool		byval[INDEX_MAX_KEYS];
+
 	/* of computed keys */
 	MemoryContext cxt;
 	int			ncolumns;		/* of the table, that it depends on */

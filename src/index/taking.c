@@ -21,6 +21,7 @@
 #include "index/entry.h"
 #include "index/kept_key.h"
 #include "index/key.h"
+#include "index/other_method.h"
 #include "index/taking.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
@@ -165,6 +166,30 @@ put_set(TakingIndexes *chunk, const Bitmapset *set)
 }
 
 /*
+ * An index of another method.  Of such each column of a version is in the entry's key.
+ */
+static void
+add_other(Relation index, TakingIndexes *t, Bitmapset **columns, bool *own_code)
+{
+	Form_pg_index form = index->rd_index;
+	int			n = t->n++;
+	TakingIndex *ti = &t->index[n];
+
+	ti->indexid = RelationGetRelid(index);
+	ti->other = true;
+	ti->exact = true;			/* equal keys may stand beside each other */
+	ti->computed = inplace_key_is_computed(index);
+	ti->nkeys = ti->natts = form->indnatts;
+	*own_code &= inplace_other_has_own_code(index);
+	if (ti->computed)
+		for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
+			columns[n] = add_column(columns[n],
+									inplace_index_key(index)->columns[i]);
+	for (int i = 0; i < form->indnatts; i++)
+		ti->keys[i] = form->indkey.values[i];
+}
+
+/*
  * Note an index: as one that takes updates in place, or as one whose columns block
  * them, of which a kept key is noted, too.
  */
@@ -198,6 +223,12 @@ add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
 			if (i >= ti->nkeys && may_be_trimmed(rel, ti->keys[i]))
 				*blocking = add_column(*blocking, ti->keys[i]);
 		}
+		return;
+	}
+
+	if (inplace_other_takes(index))
+	{
+		add_other(index, t, columns, own_code);
 		return;
 	}
 
@@ -362,19 +393,26 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
  * By value, because stored bytes of others may differ although the values do
  * not (compression).  The rows that are updated for the first time since VACUUM
  * cleared their mark are those that gain.
+ *
+ * Of an index of another method it is noted that there is no entry but that of the version
+ * which is replaced.
  */
 void
 inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 						   const RowDiff *diff,
 						   const InplaceTupleHeaderData *base)
 {
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].other && taking->own_code)
+			taking->index[i].absent = !(base->t_infomask & IP_STALE) ||
+				HdrIsSwept(base);
 	if (!taking->own_code || (base->t_infomask & IP_STALE))
 		return;
 	for (int i = 0; i < taking->n; i++)
 	{
 		TakingIndex *index = &taking->index[i];
 
-		if (!index->changed || index->computed || !index->exact)
+		if (!index->changed || index->computed || index->other || !index->exact)
 			continue;
 		for (int k = 0; k < index->nkeys && !index->absent; k++)
 			index->absent = index->keys[k] <= diff->natts &&
@@ -426,6 +464,8 @@ inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 		if (ti->kept)
 			ti->key_change = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
 				KEY_SAME : KEY_CLASH;
+		else if (ti->other)
+			ti->key_change = inplace_other_key_change(rel, index, old, slot, tid);
 		else
 			ti->key_change = inplace_key_change(rel, index, old, slot, tid);
 		index_close(index, NoLock);
@@ -515,13 +555,24 @@ insert_entry(Relation rel, Relation index, bool absent, ItemPointer tid,
 	pfree(info);
 }
 
+/* is the version that is replaced needed for the entries of the new one? */
+bool
+inplace_taking_wants_old(const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && taking->index[i].other)
+			return true;
+	return false;
+}
+
 /*
  * After an in-place update: the entries of the indexes whose keys changed.  No
- * page is locked.
+ * page is locked.  "old" is a copy of the version that was replaced, if it is wanted.
  */
 void
 inplace_insert_entries(Relation rel, const TakingIndexes *taking,
-					   ItemPointer tid, TupleTableSlot *slot)
+					   ItemPointer tid, InplaceTupleHeader old,
+					   TupleTableSlot *slot)
 {
 	MemoryContext outer = CurrentMemoryContext;
 
@@ -535,14 +586,19 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 			continue;
 
 		/* a key that is computed takes memory; others are in the slot */
-		if (ti->computed)
+		if (ti->computed || ti->other)
 		{
 			cxt = AllocSetContextCreate(outer, "inplace index keys",
 										ALLOCSET_SMALL_SIZES);
 			MemoryContextSwitchTo(cxt);
 		}
 		index = index_open(ti->indexid, RowExclusiveLock);
-		insert_entry(rel, index, ti->absent, tid, slot);
+		if (ti->other)
+			/* (code of users may have changed the row once more meanwhile) */
+			inplace_other_insert(rel, index, tid,
+								 taking->own_code ? old : NULL, slot, ti->absent);
+		else
+			insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);
 		if (cxt)
 		{

@@ -17,6 +17,7 @@
 typedef struct TakingIndex
 {
 	Oid			indexid;
+	bool		other;			/* not an inplace_btree (other_method.c) */
 	bool		exact;			/* equal keys are identical */
 	bool		computed;		/* it has expressions or a predicate */
 	bool		kept;			/* takes updates only that keep its key
@@ -27,7 +28,8 @@ typedef struct TakingIndex
 	bool		changed;		/* its key, or as long as that is not known
 								 * what it is computed from */
 	KeyChange	key_change;
-	bool		absent;			/* no entry with the new key can be there */
+	bool		absent;			/* no entry with the new key can be there; of
+								 * another method: none but the old key's */
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];
@@ -84,8 +86,10 @@ extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 									   InplaceTupleHeader old, Size len,
 									   TupleTableSlot *slot, ItemPointer tid);
 extern bool inplace_taking_keys_verified(TakingIndexes *taking);
+extern bool inplace_taking_wants_old(const TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
-								   ItemPointer tid, TupleTableSlot *slot);
+								   ItemPointer tid, InplaceTupleHeader old,
+								   TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
 extern bool inplace_index_took(Relation index);
 

@@ -402,6 +402,8 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 		prepare_logical(us, old);
 		pfree(old);
 	}
+	if (in_place && us->leaves_old_entry && inplace_taking_wants_old(us->taking))
+		us->replaced = copy_current(us);
 	if (in_place)
 		inplace_update_in_place(us);
 	else
@@ -724,6 +726,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	tmfd->traversed = false;
 
 	us.taking = taking;
+	us.replaced = NULL;
 	result = do_update(&us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
 	pfree(us.newtup);
 
@@ -740,7 +743,9 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 
 	inplace_rows_put++;
 	if (result == TM_Ok && in_place && us.leaves_old_entry)
-		inplace_insert_entries(rel, taking, &us.target.tid, slot);
+		inplace_insert_entries(rel, taking, &us.target.tid, us.replaced, slot);
+	if (us.replaced)
+		pfree(us.replaced);
 	if (taking)
 		pfree(taking);
 	return result;

@@ -55,6 +55,7 @@ typedef struct UpdateState
 	bool		needs_toast;	/* the new row, as the caller gave it */
 	InplaceTupleHeader oldcopy; /* what newtup was toasted against, */
 	InplaceTupleHeaderData oldcopy_hdr; /* ... as it was then */
+	InplaceTupleHeader replaced;	/* a copy, if entries are made against it */
 	bool		reserved;		/* the row, before values were stored */
 	bool		key_changed_early;	/* as far as is known before toasting */
 	bool		conflict;		/* older versions cut off, standbys not told */

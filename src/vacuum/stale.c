@@ -14,7 +14,8 @@
  *	 2. All inplace_btree indexes are swept: entries of candidates that do not
  *		have their key go, and INCLUDE columns of the others are put right
  *		(index/sweep.c).  An index whose keys have not been updated is gone
- *		through, but no row looked up.
+ *		through, but no row looked up.  So are those of other methods that may
+ *		have taken updates (index/other_method.c).
  *	 3. The next xid is read, the sweep's.  Candidates that still have
  *		IP_UNCHANGED are swept: they are marked with that xid.
  *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE.  As a rule it
@@ -73,10 +74,14 @@
 #include "inplace.h"
 
 #include "access/transam.h"
+#include "catalog/pg_am_d.h"
 #include "index/btree_handler.h"
 #include "index/key.h"
+#include "index/other_method.h"
 #include "index/stale_rows.h"
 #include "index/sweep.h"
+#include "index/sweep_bulk.h"
+#include "index/sweep_gin.h"
 #include "miscadmin.h"
 #include "page/page.h"
 #include "page/protect.h"
@@ -323,11 +328,43 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey,
 		return;
 	}
 	for (int i = 0; i < survey->nstale; i++)
-		PageGetTupleAt(page, survey->stale[i])->t_natts |= IP_UNCHANGED;
+	{
+		InplaceTupleHeader tup = PageGetTupleAt(page, survey->stale[i]);
+
+		tup->t_natts |= IP_UNCHANGED;
+		if (!(tup->t_infomask & IP_FROZEN))
+			advance_horizon(&vac->stale.newest, tup->t_xid);
+	}
 	inplace_mark_hint(buffer);
 }
 
 /* ---------------- step 2 ---------------- */
+
+/* an index that is not valid takes nothing in place, and will be made anew */
+static void
+sweep_other(InplaceVacuum *vac, Relation index)
+{
+	VacuumPhase saved_phase = vac->phase;
+	Size		memory = dead_items_work_mem() * (Size) 1024;
+	IndexVacuumInfo info;
+	int64		deleted;
+
+	if (!inplace_other_took(index) || !index->rd_index->indisvalid)
+		return;
+	enter_index(vac, VACUUM_PHASE_INDEX, index);
+	if (index->rd_rel->relam == GIN_AM_OID)
+		deleted = inplace_sweep_gin(vac->rel, index, &vac->stale, memory,
+									vac->bstrategy);
+	else
+	{
+		vacuum_index_info(vac, index, &info);
+		deleted = inplace_sweep_bulk(&info, vac->rel, &vac->stale, memory);
+	}
+	leave_index(vac, saved_phase);
+	ereport(DEBUG2,
+			(errmsg("index \"%s\": deleted %lld stale entries",
+					RelationGetRelationName(index), (long long) deleted)));
+}
 
 void
 stale_sweep(InplaceVacuum *vac)
@@ -349,6 +386,8 @@ stale_sweep(InplaceVacuum *vac)
 		PROGRESS_INDEXES(vac->nindexes, i);
 		if (inplace_vacuum_failsafe(vac))
 			return;
+		if (inplace_is_other_method(vac->indrels[i]->rd_rel->relam))
+			sweep_other(vac, vac->indrels[i]);
 		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;
 		enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);

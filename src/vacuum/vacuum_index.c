@@ -73,6 +73,13 @@ init_index_info(InplaceVacuum *vac, Relation indrel, double reltuples,
 	info->strategy = vac->bstrategy;
 }
 
+/* for going through an index before it is known how many rows there are */
+void
+vacuum_index_info(InplaceVacuum *vac, Relation indrel, IndexVacuumInfo *info)
+{
+	init_index_info(vac, indrel, vac->old_live_tuples, true, info);
+}
+
 void
 enter_index(InplaceVacuum *vac, VacuumPhase phase, Relation indrel)
 {

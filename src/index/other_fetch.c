@@ -1,0 +1,221 @@
+/*-------------------------------------------------------------------------
+ *
+ * other_fetch.c
+ *	  Rows that a scan of a hash or GiST index comes to by stale entries.
+ *
+ * The scan is the server's, and tells the table a TID alone.  For a row that is
+ * IP_STALE the entry may be of another version than the snapshot sees, and there may be
+ * several entries that the scan comes to.  What is done about it:
+ *	 - The executor is told to recheck the condition, on the version that is seen
+ *	   (xs_recheck; hash indexes always say so).  It does not recheck the predicate of
+ *	   the index, so that is done here.
+ *	 - A row is returned once (GiST).  It may be updated after it was returned, and the scan
+ *	   come to its new entry, which leads to the version that was returned.  So all rows
+ *	   that are returned are noted, where there may be such updates: with the setting
+ *	   on, which does not change while the server runs, and on a standby, whose primary may
+ *	   have it on.  A hash index has a TID once under a hash value (other_method.c), and
+ *	   can be read backward, where no row would be the first.
+ *	 - Where a GiST index returns rows by their distance, the executor is told to compute it,
+ *	   and that the entry is at no distance at all.  Then it keeps the row until the scan
+ *	   has come to the distance that the row is at.  The entry of the version seen is not
+ *	   nearer than that; so the first entry of the row is not further away.
+ *	 - An index-only scan of a GiST index returns what the entry has.  So the entry has to
+ *	   say what one of the version seen would say, value by value as it is read out of
+ *	   entries.
+ *
+ * The scan's state is found by where the TID is that the table is asked for: a field of it,
+ * as is the flag "call again".  Nobody else but a scan calls with both.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/gist_private.h"
+#include "access/htup_details.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_type_d.h"
+#include "index/entry.h"
+#include "index/key.h"
+#include "index/other_fetch.h"
+#include "index/other_method.h"
+#include "page/compare.h"
+#include "utils/float.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* rows of a page */
+typedef struct ReturnedRows
+{
+	BlockNumber blk;			/* must be first */
+	uint64		rows[MaxHeapTuplesPerPage / 64 + 1];
+} ReturnedRows;
+
+/* has the row been returned?  If not, it is noted that it is now. */
+static bool
+has_been_returned(OtherFetch *of, const ItemPointerData *tid)
+{
+	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
+	uint64		bit = UINT64CONST(1) << (off % 64);
+	ReturnedRows *page;
+	bool		found;
+
+	if (of->returned == NULL)
+	{
+		HASHCTL		ctl = {0};
+
+		ctl.keysize = sizeof(BlockNumber);
+		ctl.entrysize = sizeof(ReturnedRows);
+		ctl.hcxt = of->cxt;
+		of->returned = hash_create("inplace rows returned", 64, &ctl,
+								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	page = hash_search(of->returned, &blk, HASH_ENTER, &found);
+	if (!found)
+		memset(page->rows, 0, sizeof(page->rows));
+	if (page->rows[off / 64] & bit)
+		return true;
+	page->rows[off / 64] |= bit;
+	return false;
+}
+
+/*
+ * A scan of a GiST index returns a row that is not IP_STALE, and has not been returned.
+ */
+void
+inplace_other_returns(OtherFetch *of, IndexScanDesc scan, const ItemPointerData *tid)
+{
+	if (scan->indexRelation->rd_rel->relam == GIST_AM_OID)
+		(void) has_been_returned(of, tid);
+}
+
+/* NULL: it is no scan that asks */
+IndexScanDesc
+inplace_scan_of_fetch(IndexFetchTableData *fetch, ItemPointer tid, bool *call_again)
+{
+	char	   *scan = (char *) tid - offsetof(IndexScanDescData, xs_heaptid);
+
+	if ((char *) call_again != scan + offsetof(IndexScanDescData, xs_heap_continue))
+		return NULL;
+	if (((IndexScanDesc) scan)->xs_heapfetch != fetch)
+		return NULL;
+	return (IndexScanDesc) scan;
+}
+
+void
+inplace_other_fetch_reset(OtherFetch *of)
+{
+	if (of->returned != NULL)
+		hash_destroy(of->returned);
+	of->returned = NULL;
+	if (of->work != NULL)
+		MemoryContextDelete(of->work);
+	of->work = NULL;
+}
+
+/*
+ * Have the executor find out the distance of the row, which may be nearer than
+ * anything so far.
+ */
+static void
+put_at_no_distance(IndexScanDesc scan)
+{
+	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
+
+	for (int i = 0; i < scan->numberOfOrderBys; i++)
+	{
+		if (so->orderByTypes[i] == FLOAT8OID)
+			scan->xs_orderbyvals[i] = Float8GetDatum(-get_float8_infinity());
+		else if (so->orderByTypes[i] == FLOAT4OID)
+			scan->xs_orderbyvals[i] = Float4GetDatum(-get_float4_infinity());
+		else
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("rows updated in place cannot be returned in the order of index \"%s\"",
+							RelationGetRelationName(scan->indexRelation)),
+					 errhint("VACUUM the table, or REINDEX the index.")));
+		scan->xs_orderbynulls[i] = false;
+	}
+	scan->xs_recheckorderby = true;
+}
+
+/* does the entry that the scan returns say what one of these values would say? */
+static bool
+says_the_same(IndexScanDesc scan, const Datum *values, const bool *isnull)
+{
+	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
+	IndexTuple	itup = gistFormTuple(so->giststate, scan->indexRelation,
+									 unconstify(Datum *, values),
+									 unconstify(bool *, isnull), true);
+	HeapTuple	said = gistFetchTuple(so->giststate, scan->indexRelation, itup);
+	TupleDesc	desc = scan->xs_hitupdesc;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		bool		a_null;
+		bool		b_null;
+		Datum		a = heap_getattr(said, i + 1, desc, &a_null);
+		Datum		b = heap_getattr(scan->xs_hitup, i + 1, desc, &b_null);
+
+		if (a_null != b_null ||
+			(!a_null && !inplace_same_value(a, b, att->attbyval, att->attlen)))
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_of_version(IndexScanDesc scan, TupleTableSlot *slot)
+{
+	Relation	index = scan->indexRelation;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	if (inplace_key_of_slot(index, slot, values, isnull) != KEY_FOUND)
+		return false;
+	if (index->rd_rel->relam != GIST_AM_OID || !scan->xs_want_itup)
+		return true;
+	inplace_payload_of_slot(index, slot, values, isnull);
+	return says_the_same(scan, values, isnull);
+}
+
+/*
+ * A scan has come to a row that is IP_STALE, of which its snapshot sees the version in the
+ * slot.  Is it to be returned for this entry?
+ */
+bool
+inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
+						   const ItemPointerData *tid, TupleTableSlot *slot)
+{
+	Relation	index = scan->indexRelation;
+	bool		gist = index->rd_rel->relam == GIST_AM_OID;
+	MemoryContext old;
+	bool		counts;
+
+	if (!inplace_other_took(index))
+		return true;
+	if (inplace_key_is_computed(index) || (gist && scan->xs_want_itup))
+	{
+		if (of->work == NULL)
+			of->work = AllocSetContextCreate(of->cxt, "inplace other entry",
+											 ALLOCSET_SMALL_SIZES);
+		old = MemoryContextSwitchTo(of->work);
+		counts = is_of_version(scan, slot);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(of->work);
+		if (!counts)
+			return false;
+	}
+	if (!gist)
+		return true;
+	if (has_been_returned(of, tid))
+		return false;
+	if (!scan->xs_want_itup)
+	{
+		scan->xs_recheck = true;
+		if (scan->numberOfOrderBys > 0)
+			put_at_no_distance(scan);
+	}
+	return true;
+}
