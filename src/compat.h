@@ -94,6 +94,13 @@ typedef Oid RelFileNumber;
 #define MayHaveSummarizedAttrs(rel) false
 #endif
 
+/* parallel builds of GIN indexes came in 18 */
+#if PG_VERSION_NUM >= 180000
+#define GIN_BUILDS_IN_PARALLEL	true
+#else
+#define GIN_BUILDS_IN_PARALLEL	false
+#endif
+
 /*
  * 15.0 has this under its first name only, which all minor releases of 15 keep.
  * (Modules are loaded with all their symbols, so one that is missing is enough

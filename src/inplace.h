@@ -34,6 +34,8 @@
 #include "no_lock.h"
 
 #define INPLACE_FORMAT_VERSION	3
+/* of undo's meta page, in databases that index/other_mark.c tells of */
+#define INPLACE_FORMAT_VERSION_OTHERS	4
 
 #ifdef WORDS_BIGENDIAN
 #error "inplace reads and writes its pages in little-endian order only"

@@ -15,10 +15,10 @@
  *	   on, which does not change while the server runs, and on a standby, whose primary may
  *	   have it on.  A hash index has a TID once under a hash value (other_method.c), and
  *	   can be read backward, where no row would be the first.
- *	 - Where a GiST index returns rows by their distance, the executor is told to compute it,
- *	   and that the entry is at no distance at all.  Then it keeps the row until the scan
- *	   has come to the distance that the row is at.  The entry of the version seen is not
- *	   nearer than that; so the first entry of the row is not further away.
+ *	 - Where a GiST index returns rows by their distance, that of the entry which the
+ *	   version seen has is computed, as GiST does it.  If the scan is not at that distance, it
+ *	   is not this entry, and the row has not been returned: the scan will come to it, or
+ *	   has been there.
  *	 - An index-only scan of a GiST index returns what the entry has.  So the entry has to
  *	   say what one of the version seen would say, value by value as it is read out of
  *	   entries.
@@ -37,6 +37,7 @@
 #include "index/entry.h"
 #include "index/key.h"
 #include "index/other_fetch.h"
+#include "index/other_mark.h"
 #include "index/other_method.h"
 #include "page/compare.h"
 #include "utils/float.h"
@@ -80,12 +81,33 @@ has_been_returned(OtherFetch *of, const ItemPointerData *tid)
 }
 
 /*
+ * May rows have been updated in place under the index?  What is found out first holds for the
+ * scan (other_mark.c).
+ */
+static bool
+matters(OtherFetch *of, Relation index)
+{
+	if (!inplace_is_other_method(index->rd_rel->relam))
+		return false;
+	if (inplace_update_under_others)
+		return true;
+	if (!of->asked)
+	{
+		of->marked = inplace_others_marked();
+		of->asked = true;
+	}
+	return of->marked;
+}
+
+/*
  * A scan of a GiST index returns a row that is not IP_STALE, and has not been returned.
  */
 void
 inplace_other_returns(OtherFetch *of, IndexScanDesc scan, const ItemPointerData *tid)
 {
-	if (scan->indexRelation->rd_rel->relam == GIST_AM_OID)
+	Relation	index = scan->indexRelation;
+
+	if (index->rd_rel->relam == GIST_AM_OID && matters(of, index))
 		(void) has_been_returned(of, tid);
 }
 
@@ -114,39 +136,72 @@ inplace_other_fetch_reset(OtherFetch *of)
 }
 
 /*
- * Have the executor find out the distance of the row, which may be nearer than
- * anything so far.
+ * The distance of an entry from what the scan's i-th ordering compares with, as GiST itself
+ * has it; false: it has none.
  */
-static void
-put_at_no_distance(IndexScanDesc scan)
+static bool
+entry_distance(IndexScanDesc scan, int i, IndexTuple itup, float8 *distance, bool *recheck)
+{
+	GISTSTATE  *state = ((GISTScanOpaque) scan->opaque)->giststate;
+	ScanKey		key = &scan->orderByData[i];
+	PGAlignedBlock leaf;
+	GISTENTRY	entry;
+	bool		isnull;
+	Datum		datum = index_getattr(itup, key->sk_attno, state->leafTupdesc, &isnull);
+
+	if (isnull || (key->sk_flags & SK_ISNULL))
+		return false;
+	/* (operator classes ask the page whether it is a leaf) */
+	gistinitpage((Page) leaf.data, F_LEAF);
+	gistdentryinit(state, key->sk_attno - 1, &entry, datum, scan->indexRelation,
+				   (Page) leaf.data, FirstOffsetNumber, false, false);
+	*distance = DatumGetFloat8(FunctionCall5Coll(&key->sk_func, key->sk_collation,
+												 PointerGetDatum(&entry),
+												 key->sk_argument,
+												 Int16GetDatum(key->sk_strategy),
+												 ObjectIdGetDatum(key->sk_subtype),
+												 PointerGetDatum(recheck)));
+	return true;
+}
+
+/*
+ * Is the scan at the distance at which it returns this entry?  (Indexes with distances that
+ * are not in floating point take no updates.)
+ */
+static bool
+is_at_distance_of(IndexScanDesc scan, IndexTuple itup)
 {
 	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
 
 	for (int i = 0; i < scan->numberOfOrderBys; i++)
 	{
-		if (so->orderByTypes[i] == FLOAT8OID)
-			scan->xs_orderbyvals[i] = Float8GetDatum(-get_float8_infinity());
-		else if (so->orderByTypes[i] == FLOAT4OID)
-			scan->xs_orderbyvals[i] = Float4GetDatum(-get_float4_infinity());
-		else
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("rows updated in place cannot be returned in the order of index \"%s\"",
-							RelationGetRelationName(scan->indexRelation)),
-					 errhint("VACUUM the table, or REINDEX the index.")));
-		scan->xs_orderbynulls[i] = false;
+		float8		distance;
+		bool		recheck = false;
+
+		if (so->orderByTypes[i] != FLOAT8OID && so->orderByTypes[i] != FLOAT4OID)
+			continue;
+		if (!entry_distance(scan, i, itup, &distance, &recheck))
+		{
+			if (!scan->xs_orderbynulls[i])
+				return false;
+			continue;
+		}
+		if (scan->xs_orderbynulls[i])
+			return false;
+		if (so->orderByTypes[i] == FLOAT8OID ?
+			!float8_eq(distance, DatumGetFloat8(scan->xs_orderbyvals[i])) :
+			!float4_eq((float4) distance, DatumGetFloat4(scan->xs_orderbyvals[i])))
+			return false;
+		scan->xs_recheckorderby |= recheck;
 	}
-	scan->xs_recheckorderby = true;
+	return true;
 }
 
-/* does the entry that the scan returns say what one of these values would say? */
+/* does the entry that the scan returns say what this one would say? */
 static bool
-says_the_same(IndexScanDesc scan, const Datum *values, const bool *isnull)
+says_the_same(IndexScanDesc scan, IndexTuple itup)
 {
 	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
-	IndexTuple	itup = gistFormTuple(so->giststate, scan->indexRelation,
-									 unconstify(Datum *, values),
-									 unconstify(bool *, isnull), true);
 	HeapTuple	said = gistFetchTuple(so->giststate, scan->indexRelation, itup);
 	TupleDesc	desc = scan->xs_hitupdesc;
 
@@ -171,13 +226,18 @@ is_of_version(IndexScanDesc scan, TupleTableSlot *slot)
 	Relation	index = scan->indexRelation;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	IndexTuple	itup;
 
 	if (inplace_key_of_slot(index, slot, values, isnull) != KEY_FOUND)
 		return false;
-	if (index->rd_rel->relam != GIST_AM_OID || !scan->xs_want_itup)
+	if (index->rd_rel->relam != GIST_AM_OID ||
+		(!scan->xs_want_itup && scan->numberOfOrderBys == 0))
 		return true;
 	inplace_payload_of_slot(index, slot, values, isnull);
-	return says_the_same(scan, values, isnull);
+	itup = gistFormTuple(((GISTScanOpaque) scan->opaque)->giststate, index,
+						 values, isnull, true);
+	return (!scan->xs_want_itup || says_the_same(scan, itup)) &&
+		is_at_distance_of(scan, itup);
 }
 
 /*
@@ -193,9 +253,10 @@ inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 	MemoryContext old;
 	bool		counts;
 
-	if (!inplace_other_took(index))
+	if (!matters(of, index) || !inplace_other_took(index))
 		return true;
-	if (inplace_key_is_computed(index) || (gist && scan->xs_want_itup))
+	if (inplace_key_is_computed(index) ||
+		(gist && (scan->xs_want_itup || scan->numberOfOrderBys > 0)))
 	{
 		if (of->work == NULL)
 			of->work = AllocSetContextCreate(of->cxt, "inplace other entry",
@@ -212,10 +273,6 @@ inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 	if (has_been_returned(of, tid))
 		return false;
 	if (!scan->xs_want_itup)
-	{
 		scan->xs_recheck = true;
-		if (scan->numberOfOrderBys > 0)
-			put_at_no_distance(scan);
-	}
 	return true;
 }

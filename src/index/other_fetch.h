@@ -20,6 +20,8 @@ typedef struct OtherFetch
 	MemoryContext cxt;
 	HTAB	   *returned;		/* rows, a bit each */
 	MemoryContext work;
+	bool		asked;
+	bool		marked;			/* there are updates in place (other_mark.c) */
 } OtherFetch;
 
 extern IndexScanDesc inplace_scan_of_fetch(IndexFetchTableData *fetch,

@@ -24,7 +24,7 @@
  * values need not be identical, nor are they compared.
  *
  * Removing.  VACUUM sweeps these indexes as it sweeps inplace_btree ones: sweep_gin.c,
- * sweep_bulk.c.  That is so whatever the setting says, for it may have been on before.
+ * sweep_bulk.c.  That is so whatever the setting says, if it was ever on (other_mark.c).
  *
  * Rebuilding.  An index of these methods gets the keys of newest versions only.  So it is
  * kept from snapshots that may need others (young_index.c).

@@ -45,6 +45,7 @@
 #include "catalog/pg_am_d.h"
 #include "executor/executor.h"
 #include "index/index.h"
+#include "index/other_mark.h"
 #include "index/other_method.h"
 #include "lib/ilist.h"
 #include "nodes/pathnodes.h"
@@ -78,8 +79,10 @@ static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 static bool
 may_lack_something(const IndexOptInfo *index)
 {
-	if (index->relam == GIN_AM_OID || inplace_is_other_method(index->relam))
+	if (GIN_BUILDS_IN_PARALLEL && index->relam == GIN_AM_OID)
 		return true;
+	if (inplace_is_other_method(index->relam))
+		return inplace_others_marked();
 	return index->relam == BRIN_AM_OID && IsolationIsSerializable();
 }
 

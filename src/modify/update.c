@@ -29,6 +29,7 @@
 
 #include "access/heaptoast.h"
 #include "index/late_open.h"
+#include "index/other_mark.h"
 #include "index/taking.h"
 #include "modify/modify.h"
 #include "modify/returning.h"
@@ -727,6 +728,8 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 
 	us.taking = taking;
 	us.replaced = NULL;
+	if (taking && inplace_taking_has_other(taking))
+		inplace_mark_others();
 	result = do_update(&us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
 	pfree(us.newtup);
 

@@ -579,7 +579,7 @@ static bool
 inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						  TupleTableSlot *slot)
 {
-	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber off = TidOffset(tid);
 	bool		found = false;
 	bool		borrowed;
@@ -588,6 +588,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	ItemId		lp;
 
 	InplaceRequirePreload();
+	inplace_refuse_no_place(tid);
 	UndoHoldCheckScan(snapshot);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);

@@ -256,7 +256,7 @@ UndoCheckMetaPage(Relation undorel)
 				 errmsg("block %u of relation \"%s.%s\" is not an undo page of inplace",
 						UNDO_META_BLOCK, INPLACE_SCHEMA,
 						RelationGetRelationName(undorel))));
-	if (version != INPLACE_FORMAT_VERSION)
+	if (version != INPLACE_FORMAT_VERSION && version != INPLACE_FORMAT_VERSION_OTHERS)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("undo of this database has format version %u, this version of inplace reads version %u",

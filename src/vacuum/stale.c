@@ -77,6 +77,7 @@
 #include "catalog/pg_am_d.h"
 #include "index/btree_handler.h"
 #include "index/key.h"
+#include "index/other_mark.h"
 #include "index/other_method.h"
 #include "index/stale_rows.h"
 #include "index/sweep.h"
@@ -386,7 +387,8 @@ stale_sweep(InplaceVacuum *vac)
 		PROGRESS_INDEXES(vac->nindexes, i);
 		if (inplace_vacuum_failsafe(vac))
 			return;
-		if (inplace_is_other_method(vac->indrels[i]->rd_rel->relam))
+		if (inplace_is_other_method(vac->indrels[i]->rd_rel->relam) &&
+			inplace_others_marked())
 			sweep_other(vac, vac->indrels[i]);
 		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;

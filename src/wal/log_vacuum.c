@@ -279,6 +279,32 @@ inplace_log_swept(Relation rel, Buffer buffer, TransactionId horizon,
 }
 
 /*
+ * The meta page of undo has been marked (index/other_mark.c).  The second record, that of a
+ * sweep of no rows, conflicts with snapshots from before the first has been replayed.
+ * It has the page's image, too, so there is nothing else to replay.
+ */
+void
+inplace_log_others_mark(Relation undorel, Buffer meta, TransactionId xid)
+{
+	xl_ip_freeze xlrec;
+	TransactionId swept = InvalidTransactionId;
+	XLogRecPtr	lsn;
+
+	Assert(RelationNeedsWAL(undorel));
+	log_newpage_buffer(meta, true);
+
+	xlrec.horizon = xid;
+	xlrec.nfreeze = XLIP_SWEPT;
+	xlrec.nunlock = 0;
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpFreeze);
+	XLogRegisterData((char *) &swept, sizeof(TransactionId));
+	XLogRegisterBuffer(0, meta, REGBUF_FORCE_IMAGE | REGBUF_STANDARD);
+	lsn = inplace_xlog_insert(XLOG_IP_FREEZE);
+	PageSetLSN(BufferGetPage(meta), lsn);
+}
+
+/*
  * Sets the LSN of the map page, and that of the data page where a hint bit
  * would need an image of it.
  */

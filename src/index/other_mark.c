@@ -1,0 +1,99 @@
+/*-------------------------------------------------------------------------
+ *
+ * other_mark.c
+ *	  Has a row of this database ever been updated in place under an index of another
+ *	  method than inplace_btree (other_method.c)?
+ *
+ * Where none has, nothing is asked of these indexes by scans, by VACUUM, or by the planner.
+ * Before the first such update the meta page of the undo of permanent tables gets
+ * another format version.  It keeps it for good, since nobody knows when the last former
+ * key has gone.  A library that does not know of such keys refuses that version.
+ *
+ * The setting does not change while the server runs.  So where it is off a "no" holds as
+ * long as the process lives, but on a standby, whose primary may have it on.
+ *
+ * A standby's scan that has begun under a "no" has not noted what it returned.  So the record
+ * after that of the mark conflicts with all snapshots that there were: their xmin is not
+ * beyond the xid of who sets the mark.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "index/other_mark.h"
+#include "index/other_method.h"
+#include "undo/undo.h"
+#include "undo/undorel.h"
+#include "wal/log_vacuum.h"
+
+typedef enum Mark
+{
+	MARK_UNKNOWN,
+	MARK_NONE,					/* and none will come */
+	MARK_SET
+} Mark;
+
+static Mark mark = MARK_UNKNOWN;
+
+static bool
+page_is_marked(Buffer meta)
+{
+	return UndoPageGetSpecial(BufferGetPage(meta))->version ==
+		INPLACE_FORMAT_VERSION_OTHERS;
+}
+
+static pg_noinline bool
+look_at_mark(void)
+{
+	bool		may_come = inplace_update_under_others || RecoveryInProgress();
+	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
+	Buffer		meta;
+	bool		marked;
+
+	AssertNoPageLock();
+	if (undorel == NULL)
+		return false;
+	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	marked = page_is_marked(meta);
+	UnlockReleaseBuffer(meta);
+	if (marked || !may_come)
+		mark = marked ? MARK_SET : MARK_NONE;
+	return marked;
+}
+
+/* No page is locked. */
+bool
+inplace_others_marked(void)
+{
+	if (likely(mark != MARK_UNKNOWN))
+		return mark == MARK_SET;
+	return look_at_mark();
+}
+
+/*
+ * An update is about to be made that may be the first; the transaction has an xid.  No page is
+ * locked.
+ */
+void
+inplace_mark_others(void)
+{
+	Relation	undorel;
+	Buffer		meta;
+
+	if (likely(mark == MARK_SET) || look_at_mark())
+		return;
+	undorel = UndoRelGet(UNDO_LOGGED, false);
+	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
+	if (!page_is_marked(meta))
+	{
+		START_CRIT_SECTION();
+		UndoPageGetSpecial(BufferGetPage(meta))->version = INPLACE_FORMAT_VERSION_OTHERS;
+		MarkBufferDirty(meta);
+		inplace_log_others_mark(undorel, meta, GetTopTransactionId());
+		END_CRIT_SECTION();
+	}
+	UnlockReleaseBuffer(meta);
+	mark = MARK_SET;
+}
