@@ -179,6 +179,37 @@ UPDATE ahead SET p = p + point(3000.5, 0) WHERE p >> point(0, 0);
 SELECT count(*), min(p[0]), max(p[0]) FROM ahead;
 ROLLBACK;
 
+-- An index-only scan does not ask about rows of pages that are all-visible.  What cannot be
+-- returned may have changed meanwhile.
+CREATE TABLE w (id int, r int4range, c circle, pad text) USING inplace WITH (autovacuum_enabled = off);
+CREATE FUNCTION rows_left(c refcursor) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	n bigint;
+BEGIN
+	MOVE FORWARD ALL FROM c;
+	GET DIAGNOSTICS n = ROW_COUNT;
+	RETURN n;
+END $$;
+CREATE INDEX w_cr ON w USING gist (c, r);
+CREATE INDEX w_c ON w USING gist (c);
+INSERT INTO w SELECT g, int4range(g, g + 2), circle(point(g, 0), 1), repeat('x', 100) FROM generate_series(1, 2000) g;
+VACUUM ANALYZE w;
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SET LOCAL cursor_tuple_fraction = 0.001;
+DECLARE c CURSOR FOR SELECT r FROM w WHERE r && int4range(1, 5000);
+DECLARE d CURSOR FOR SELECT 1 FROM w;
+DECLARE e CURSOR FOR SELECT c <-> point(0, 0) FROM w ORDER BY c <-> point(0, 0);
+MOVE 500 FROM c;
+MOVE 500 FROM d;
+MOVE 500 FROM e;
+UPDATE w SET c = circle(point(2001 - id, 0), 1);
+SELECT rows_left('c'), rows_left('d'), rows_left('e');
+EXPLAIN (COSTS OFF) SELECT c FROM w ORDER BY c <-> point(0, 0) LIMIT 1;
+ROLLBACK;
+DROP TABLE w;
+
 -- An exclusion constraint is checked as on heap: its columns move the row.
 CREATE TABLE x (id int PRIMARY KEY, r int4range, p point, EXCLUDE USING gist (r WITH &&)) USING inplace;
 CREATE INDEX x_p ON x USING gist (p);

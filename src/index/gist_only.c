@@ -1,0 +1,122 @@
+/*-------------------------------------------------------------------------
+ *
+ * gist_only.c
+ *	  Index-only scans of GiST indexes under which rows are updated in place.
+ *
+ * Such a scan does not ask the table about a row of a page that is all-visible.  So nobody
+ * notes that it was returned.  If the row is updated then, and the scan comes to
+ * its new entry, the version seen is compared with what the entry returns (other_fetch.c).
+ * That does if the entry returns all of the key: what says the same is the same entry.
+ * But if a column of the key cannot be returned the row may be returned once more.  So the
+ * planner is told that such an index can return nothing.
+ *
+ * A query that needs no column at all, like count(*), may have an index-only scan even so.
+ * Without a condition on the index it has none if the index is said to need one.  (One
+ * that has such a condition needs the column.)  That would keep scans in the order of a
+ * distance from the index, too.  So it is not said where the query's order is by a
+ * column of the table, which the scan needs, then.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/table.h"
+#include "catalog/pg_am_d.h"
+#include "index/index.h"
+#include "index/other_mark.h"
+#include "index/other_method.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/plancat.h"
+#include "optimizer/tlist.h"
+#include "own.h"
+#include "parser/parsetree.h"
+
+static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+
+static bool
+can_return_key(const IndexOptInfo *index)
+{
+	for (int i = 0; i < index->nkeycolumns; i++)
+		if (!index->canreturn[i])
+			return false;
+	return true;
+}
+
+static bool
+is_inplace_table(Oid relid)
+{
+	Relation	rel = table_open(relid, NoLock);	/* locked by the planner */
+	bool		result = RelationIsInplace(rel);
+
+	table_close(rel, NoLock);
+	return result;
+}
+
+/* is the query's order by something of this table? */
+static bool
+orders_by_table(PlannerInfo *root, RelOptInfo *rel)
+{
+	Index		varno = rel->relid;
+	ListCell   *lc;
+
+	if (rel->top_parent_relids != NULL)
+	{
+		varno = bms_next_member(rel->top_parent_relids, -1);
+		if (planner_rt_fetch(varno, root)->rtekind != RTE_RELATION)
+			return false;
+	}
+	foreach(lc, root->parse->sortClause)
+	{
+		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+													root->parse->targetList);
+		Bitmapset  *columns = NULL;
+
+		pull_varattnos(expr, varno, &columns);
+		if (columns != NULL)
+			return true;
+	}
+	return false;
+}
+
+static void
+tell_as_not_returning(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
+{
+	for (int i = 0; i < index->ncolumns; i++)
+		index->canreturn[i] = false;
+	if (!orders_by_table(root, rel))
+		index->amoptionalkey = false;
+}
+
+static void
+look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	NoLockInUserCode();
+	if (prev_get_relation_info_hook)
+		prev_get_relation_info_hook(root, relid, inhparent, rel);
+	if (!InplaceInstalledHere() || inhparent)
+		return;
+
+	foreach(lc, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
+
+		if (index->relam != GIST_AM_OID || can_return_key(index) ||
+			!is_inplace_table(relid))
+			continue;
+		if (inplace_update_under_others || inplace_others_marked())
+			tell_as_not_returning(root, rel, index);
+		else if (RecoveryInProgress())
+			/* the primary may begin with it */
+			root->glob->transientPlan = true;
+	}
+}
+
+void
+inplace_gist_only_init(void)
+{
+	prev_get_relation_info_hook = get_relation_info_hook;
+	get_relation_info_hook = look_at_gist_indexes;
+}
