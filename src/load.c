@@ -201,6 +201,26 @@ static const UndoRows rows_of_undo = {
 	.find_releasable = UndoFindReleasable
 };
 
+/* of updates under indexes of other methods */
+static void
+DefineOtherIndexSettings(void)
+{
+	DefineCustomBoolVariable("inplace.update_under_other_indexes",
+							 "Updates of columns under GIN, hash and GiST indexes are in place.",
+							 "On trial.",
+							 &inplace_update_under_others,
+							 false,
+							 PGC_POSTMASTER, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("inplace.former_keys_limit",
+							"After how many updates under GIN, hash and GiST indexes a row moves, if VACUUM has not come by.",
+							"On average; 0: never.",
+							&inplace_former_keys_limit,
+							24, 0, 10000,
+							PGC_USERSET, 0,
+							NULL, NULL, NULL);
+}
+
 static void
 DefineSettings(void)
 {
@@ -288,13 +308,7 @@ DefineSettings(void)
 							 true,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("inplace.update_under_other_indexes",
-							 "Updates of columns under GIN, hash and GiST indexes are in place.",
-							 "On trial.",
-							 &inplace_update_under_others,
-							 false,
-							 PGC_POSTMASTER, 0,
-							 NULL, NULL, NULL);
+	DefineOtherIndexSettings();
 	/* settings of other files go here, before the prefix is closed */
 	MarkGUCPrefixReserved("inplace");
 }

@@ -5,9 +5,14 @@
  *
  * No operator class need have an operator that finds it.  But the key of a downlink
  * covers those below: to add one of these to it does not change it.  So the search goes
- * down wherever that is so for the key looked for.  Nulls are covered by every key, so
- * for them it may go through the whole index; but not if the row has no other entry
- * than that of its version before.
+ * down wherever that is so for the key looked for.  Nulls are covered by every key, and
+ * signatures near the root cover nearly all, so it might go through the whole index.  It
+ * gives up after a number of pages, and has the entry inserted.  Then it may be there
+ * twice, which scans do not mind, since they return a row once (other_fetch.c).  VACUUM
+ * leaves such a row its mark (sweep_bulk.c), until it moves.
+ *
+ * There is no search where the row has no other entry than that of its version before, and
+ * that is another one.
  *
  * Pages are copied, and looked at with nothing locked.  One that has been split since the
  * downlink to it was read is known by its NSN, as in GiST's own scans; then the page to
@@ -31,6 +36,9 @@ typedef struct PageToVisit
 	GistNSN		parent_lsn;		/* when the downlink was read */
 } PageToVisit;
 
+/* no more pages are looked at */
+#define MAX_PAGES_TO_VISIT	50
+
 typedef struct EntrySearch
 {
 	Relation	index;
@@ -38,6 +46,7 @@ typedef struct EntrySearch
 	IndexTuple	entry;			/* looked for */
 	ItemPointer tid;
 	List	   *pages;
+	MemoryContext page_cxt;		/* for computing, of one page */
 } EntrySearch;
 
 static void
@@ -51,7 +60,7 @@ visit_later(EntrySearch *search, BlockNumber blk, GistNSN parent_lsn)
 }
 
 static bool
-same_key(EntrySearch *search, IndexTuple itup)
+same_key(const EntrySearch *search, IndexTuple itup)
 {
 	TupleDesc	desc = search->state->leafTupdesc;
 
@@ -68,6 +77,18 @@ same_key(EntrySearch *search, IndexTuple itup)
 			return false;
 	}
 	return true;
+}
+
+/* may the entry be below this downlink? */
+static bool
+is_covered(EntrySearch *search, IndexTuple downlink)
+{
+	MemoryContext old = MemoryContextSwitchTo(search->page_cxt);
+	bool		result = gistgetadjusted(search->index, downlink, search->entry,
+										 search->state) == NULL;
+
+	MemoryContextSwitchTo(old);
+	return result;
 }
 
 /* is the entry on the leaf page, or where may it be below the inner page? */
@@ -89,7 +110,7 @@ look_at_page(EntrySearch *search, Page page, GistNSN parent_lsn)
 
 		if (!GistPageIsLeaf(page))
 		{
-			if (gistgetadjusted(search->index, itup, search->entry, search->state) == NULL)
+			if (is_covered(search, itup))
 				visit_later(search, ItemPointerGetBlockNumber(&itup->t_tid),
 							PageGetLSN(page));
 		}
@@ -100,12 +121,18 @@ look_at_page(EntrySearch *search, Page page, GistNSN parent_lsn)
 	return false;
 }
 
+static IndexTuple
+form_entry(const EntrySearch *search, EntryValues *v)
+{
+	return gistFormTuple(search->state, search->index, v->values, v->isnull, true);
+}
+
 static bool
 visit_pages(EntrySearch *search)
 {
 	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
 
-	while (search->pages != NIL)
+	for (int i = 0; search->pages != NIL && i < MAX_PAGES_TO_VISIT; i++)
 	{
 		PageToVisit *page = llast(search->pages);
 		Buffer		buffer = ReadBuffer(search->index, page->blk);
@@ -121,32 +148,34 @@ visit_pages(EntrySearch *search)
 			CheckForSerializableConflictIn(search->index, NULL, page->blk);
 			return true;
 		}
+		MemoryContextReset(search->page_cxt);
 	}
 	return false;
 }
 
 /*
- * "one_entry": the row has no other than that of a version whose value was another one.
- * Memory is the caller's to free.
+ * "old" is what the version before has, or NULL.  "one_entry": the row has no other entry than
+ * that of it.  Memory is the caller's to free.
  */
 bool
-inplace_gist_has_entry(Relation index, const Datum *values, const bool *isnull,
+inplace_gist_has_entry(Relation index, EntryValues *values, EntryValues *old,
 					   ItemPointer tid, bool one_entry)
 {
 	EntrySearch search = {0};
-	bool		found;
+	bool		found = false;
 
-	/* (of values that are not null the keys may be the same) */
-	if (one_entry && isnull[0] && IndexRelationGetNumberOfAttributes(index) == 1)
-		return false;
 	search.index = index;
 	search.state = initGISTstate(index);
 	search.state->tempCxt = createTempGistContext();
-	search.entry = gistFormTuple(search.state, index, unconstify(Datum *, values),
-								 unconstify(bool *, isnull), true);
+	search.page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace gist page",
+											ALLOCSET_DEFAULT_SIZES);
+	search.entry = form_entry(&search, values);
 	search.tid = tid;
-	visit_later(&search, GIST_ROOT_BLKNO, 0);
-	found = visit_pages(&search);
+	if (!one_entry || old == NULL || same_key(&search, form_entry(&search, old)))
+	{
+		visit_later(&search, GIST_ROOT_BLKNO, 0);
+		found = visit_pages(&search);
+	}
 	freeGISTstate(search.state);
 	return found;
 }

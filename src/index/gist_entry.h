@@ -10,8 +10,15 @@
 
 #include "inplace.h"
 
-extern bool inplace_gist_has_entry(Relation index, const Datum *values,
-								   const bool *isnull, ItemPointer tid,
+/* of a version, in the index */
+typedef struct EntryValues
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+} EntryValues;
+
+extern bool inplace_gist_has_entry(Relation index, EntryValues *values,
+								   EntryValues *old, ItemPointer tid,
 								   bool one_entry);
 
 #endif							/* INPLACE_GIST_ENTRY_H */

@@ -676,22 +676,19 @@ is_of_version(const ErrorData *error)
 }
 
 /*
- * The key of a version that the index need not have seen, in line; no page is
- * locked.  Without "fetch" no value in a TOAST table is looked up.  If computing it
- * fails the result is KEY_UNKNOWN, and the error a copy in the caller's memory
- * context.  Memory for the work, and the values, is from "work".
+ * Do something with a version that may be nobody's any more; no page is locked.  If it fails
+ * for that the result is false, and the error a copy in the caller's memory
+ * context.  Memory for the work is from "cxt".
  *
  * What the functions hold when they fail, catalog cache entries, the TOAST table, is
  * "owner's", for no transaction is rolled back.
  */
-KeyOf
-inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
-					const ItemPointerData *tid, bool fetch, MemoryContext work,
-					ResourceOwner *owner, Datum *values, bool *isnull,
-					ErrorData **error)
+bool
+inplace_guarded(GuardedWork work, void *arg, MemoryContext cxt,
+				ResourceOwner *owner, ErrorData **error)
 {
-	volatile KeyOf result = KEY_UNKNOWN;
-	MemoryContext cxt = MemoryContextSwitchTo(work);
+	volatile bool done = false;
+	MemoryContext old = MemoryContextSwitchTo(cxt);
 	ResourceOwner outer = CurrentResourceOwner;
 	uint32		holdoff = InterruptHoldoffCount;
 	uint32		cancel_holdoff = QueryCancelHoldoffCount;
@@ -703,13 +700,14 @@ inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
 	PG_TRY();
 	{
 		CurrentResourceOwner = *owner;
-		result = key_in_line(table, index, tup, tid, fetch, values, isnull);
+		work(arg);
+		done = true;
 		CurrentResourceOwner = outer;
 	}
 	PG_CATCH();
 	{
 		CurrentResourceOwner = outer;
-		MemoryContextSwitchTo(cxt);
+		MemoryContextSwitchTo(old);
 		*error = CopyErrorData();
 		if (!is_of_version(*error))
 			PG_RE_THROW();
@@ -721,8 +719,47 @@ inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
 	}
 	PG_END_TRY();
 
-	MemoryContextSwitchTo(cxt);
-	return result;
+	MemoryContextSwitchTo(old);
+	return done;
+}
+
+typedef struct KeyWork
+{
+	Relation	table;
+	Relation	index;
+	InplaceTupleHeader tup;
+	const ItemPointerData *tid;
+	bool		fetch;
+	Datum	   *values;
+	bool	   *isnull;
+	KeyOf		result;
+} KeyWork;
+
+static void
+do_key_work(void *arg)
+{
+	KeyWork    *kw = (KeyWork *) arg;
+
+	kw->result = key_in_line(kw->table, kw->index, kw->tup, kw->tid, kw->fetch,
+							 kw->values, kw->isnull);
+}
+
+/*
+ * The key of a version that the index need not have seen, in line; no page is
+ * locked.  Without "fetch" no value in a TOAST table is looked up.  If computing it
+ * fails the result is KEY_UNKNOWN (inplace_guarded).  The values are from "work", too.
+ */
+KeyOf
+inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
+					const ItemPointerData *tid, bool fetch, MemoryContext work,
+					ResourceOwner *owner, Datum *values, bool *isnull,
+					ErrorData **error)
+{
+	KeyWork		kw = {table, index, tup, tid, fetch, values, isnull, KEY_UNKNOWN};
+
+	if (!inplace_guarded(do_key_work, &kw, work, owner, error))
+		return KEY_UNKNOWN;
+	return kw.result;
 }
 
 /* give back what the owner has */

@@ -64,6 +64,12 @@ extern KeyOf inplace_key_of_slot(Relation index, TupleTableSlot *slot,
 extern KeyOf inplace_key_of_tuple(Relation table, Relation index,
 								  InplaceTupleHeader tup, const ItemPointerData *tid,
 								  Datum *values, bool *isnull);
+
+/* what may fail as the version that it is about is nobody's any more */
+typedef void (*GuardedWork) (void *arg);
+
+extern bool inplace_guarded(GuardedWork work, void *arg, MemoryContext cxt,
+							ResourceOwner *owner, ErrorData **error);
 extern KeyOf inplace_key_guarded(Relation table, Relation index,
 								 InplaceTupleHeader tup, const ItemPointerData *tid,
 								 bool fetch, MemoryContext work,

@@ -26,6 +26,10 @@
  * Removing.  VACUUM sweeps these indexes as it sweeps inplace_btree ones: sweep_gin.c,
  * sweep_bulk.c.  That is so whatever the setting says, if it was ever on (other_mark.c).
  *
+ * What VACUUM deletes is bounded by how often rows change: entries of a row that is changed
+ * while it is at work stay.  So a row with former keys moves by chance, as often as the
+ * setting former_keys_limit says.  Its old TID goes with all of its entries.
+ *
  * Rebuilding.  An index of these methods gets the keys of newest versions only.  So it is
  * kept from snapshots that may need others (young_index.c).
  *
@@ -56,6 +60,7 @@
 #include "catalog/pg_proc_d.h"
 #include "catalog/pg_type_d.h"
 #include "commands/extension.h"
+#include "common/hashfn.h"
 #include "index/gist_entry.h"
 #include "index/key.h"
 #include "index/other_method.h"
@@ -70,6 +75,7 @@
 #include "utils/syscache.h"
 
 bool		inplace_update_under_others = false;
+int			inplace_former_keys_limit = 24;
 
 bool
 inplace_is_other_method(Oid relam)
@@ -180,15 +186,59 @@ inplace_other_takes(Relation index)
 		(index->rd_rel->relam != GIN_AM_OID || gin_takes(index));
 }
 
+/*
+ * Is the type the server's own?  Classes of arrays and ranges run code of what these are made
+ * of.
+ */
+static bool
+is_own_type(Oid type)
+{
+	Oid			element;
+
+	type = getBaseType(type);
+	if (type >= FirstNormalObjectId)
+		return false;
+	element = get_element_type(type);
+	return !OidIsValid(element) || is_own_type(element);
+}
+
 /* is what an insertion runs the server's own? */
 bool
 inplace_other_has_own_code(Relation index)
 {
+	TupleDesc	desc = RelationGetDescr(index);
+
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		AttrNumber	column = index->rd_index->indkey.values[i];
+		Oid			type = att->atttypid;
+
 		if (index->rd_opfamily[i] >= FirstNormalObjectId ||
-			index->rd_opcintype[i] >= FirstNormalObjectId)
+			index->rd_opcintype[i] >= FirstNormalObjectId ||
+			!is_own_type(type) || (column != 0 && !is_own_type(get_atttype(index->rd_index->indrelid, column))))
 			return false;
+	}
 	return true;
+}
+
+/*
+ * Is a row that is about to get one more key in such an index to be moved instead?  "base" is
+ * the header of the version that is replaced.  The answer stays the same for the
+ * transaction.  The number of keys is known to nobody, so it is left to chance.
+ */
+bool
+inplace_other_leaves_place(const InplaceTupleHeaderData *base, TransactionId xid,
+						   const ItemPointerData *tid)
+{
+	uint32		hash;
+
+	if (!(base->t_infomask & IP_STALE) || HdrIsSwept(base) ||
+		inplace_former_keys_limit == 0)
+		return false;
+	hash = hash_combine(murmurhash32(xid), murmurhash32(ItemPointerGetBlockNumberNoCheck(tid)));
+	hash = hash_combine(hash, murmurhash32(ItemPointerGetOffsetNumberNoCheck(tid)));
+	return murmurhash32(hash) % inplace_former_keys_limit == 0;
 }
 
 /*
@@ -320,6 +370,43 @@ gin_insert(Relation table, Relation index, const Datum *values, const bool *isnu
 						  had && old_isnull[i], tid);
 }
 
+/* INCLUDE columns of a version that is no slot's */
+static void
+get_payload(Relation table, Relation index, InplaceTupleHeader tup,
+			const ItemPointerData *tid, EntryValues *v)
+{
+	for (int i = IndexRelationGetNumberOfKeyAttributes(index);
+		 i < IndexRelationGetNumberOfAttributes(index); i++)
+		v->values[i] = inplace_getattr(RelationGetDescr(table), tup,
+									   index->rd_index->indkey.values[i],
+									   &v->isnull[i], CurrentMemoryContext, tid);
+}
+
+/*
+ * Has a hash or GiST index the entry already?
+ */
+static bool
+entry_exists(Relation table, Relation index, ItemPointer tid, InplaceTupleHeader old,
+			 EntryValues *v, bool one_entry)
+{
+	EntryValues old_values;
+	bool		had = old != NULL && one_entry &&
+		inplace_key_of_tuple(table, index, old, tid, old_values.values,
+							 old_values.isnull) == KEY_FOUND;
+
+	if (index->rd_rel->relam == HASH_AM_OID)
+	{
+		if (had && (old_values.isnull[0] ||
+					_hash_datum2hashkey(index, old_values.values[0]) !=
+					_hash_datum2hashkey(index, v->values[0])))
+			return false;
+		return hash_entry_exists(index, v->values[0], tid);
+	}
+	if (had)
+		get_payload(table, index, old, tid, &old_values);
+	return inplace_gist_has_entry(index, v, had ? &old_values : NULL, tid, one_entry);
+}
+
 /*
  * The entries of the version in the slot, which has replaced "old", or NULL if that is
  * not sure to have entries.  "one_entry": the row has no other in the index.  No page is
@@ -330,24 +417,21 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 					 InplaceTupleHeader old, TupleTableSlot *slot, bool one_entry)
 {
 	Form_pg_index form = index->rd_index;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
+	EntryValues v;
 	IndexInfo  *info;
 
 	/* has it left the predicate? */
-	if (inplace_key_of_slot(index, slot, values, isnull) != KEY_FOUND)
+	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND)
 		return;
 	if (index->rd_rel->relam == GIN_AM_OID)
 	{
-		gin_insert(table, index, values, isnull, old, tid);
+		gin_insert(table, index, v.values, v.isnull, old, tid);
 		return;
 	}
-	if (index->rd_rel->relam == HASH_AM_OID &&
-		(isnull[0] || hash_entry_exists(index, values[0], tid)))
+	if (index->rd_rel->relam == HASH_AM_OID && v.isnull[0])
 		return;
-	inplace_payload_of_slot(index, slot, values, isnull);
-	if (index->rd_rel->relam == GIST_AM_OID &&
-		inplace_gist_has_entry(index, values, isnull, tid, one_entry))
+	inplace_payload_of_slot(index, slot, v.values, v.isnull);
+	if (entry_exists(table, index, tid, old, &v, one_entry))
 		return;
 	info = makeNode(IndexInfo);
 	info->ii_NumIndexAttrs = form->indnatts;
@@ -355,5 +439,5 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 	info->ii_ReadyForInserts = true;
 	info->ii_Am = index->rd_rel->relam;
 	info->ii_Context = CurrentMemoryContext;
-	index_insert(index, values, isnull, tid, table, UNIQUE_CHECK_NO, false, info);
+	index_insert(index, v.values, v.isnull, tid, table, UNIQUE_CHECK_NO, false, info);
 }

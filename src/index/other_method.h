@@ -17,9 +17,14 @@
 /* setting inplace.update_under_other_indexes */
 extern bool inplace_update_under_others;
 
+/* setting inplace.former_keys_limit */
+extern int	inplace_former_keys_limit;
+
 extern bool inplace_is_other_method(Oid relam);
 extern bool inplace_other_took(Relation index);
 extern bool inplace_other_takes(Relation index);
+extern bool inplace_other_leaves_place(const InplaceTupleHeaderData *base,
+									   TransactionId xid, const ItemPointerData *tid);
 extern bool inplace_other_has_own_code(Relation index);
 extern KeyChange inplace_other_key_change(Relation table, Relation index,
 										  InplaceTupleHeader old,

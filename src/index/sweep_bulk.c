@@ -161,43 +161,61 @@ get_payload(const BulkSweep *bs, InplaceTupleHeader tup, const ItemPointerData *
 									&isnull[i], CurrentMemoryContext, tid);
 }
 
+typedef struct EntryWork
+{
+	const BulkSweep *bs;
+	InplaceTupleHeader tup;
+	ItemPointer tid;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	bool		none;
+	Digest		digest;
+} EntryWork;
+
+/* the rest of an entry, once its key is known */
+static void
+do_entry_work(void *arg)
+{
+	EntryWork  *ew = (EntryWork *) arg;
+
+	get_payload(ew->bs, ew->tup, ew->tid, ew->values, ew->isnull);
+	ew->none = !digest_of_key(ew->bs, ew->values, ew->isnull, &ew->digest);
+}
+
 /*
- * Note the row.  If it has been changed, or its key cannot be computed, it is not to be
- * looked at: false.
+ * Note the row.  If its entry cannot be computed, it is not to be looked at: false.
  */
 static bool
 note_row(BulkSweep *bs, ItemPointer tid)
 {
-	InplaceTupleHeader tup = inplace_copy_noted_row(bs->table, tid);
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
+	EntryWork	ew = {0};
 	ResourceOwner owner = NULL;
 	ErrorData  *error;
 	KeyOf		key;
 	NotedRow   *row;
-	Digest		digest = {0, 0};
-	bool		none;
 	bool		found;
 
-	if (tup == NULL)
-		return true;			/* it will not be marked */
-	key = inplace_key_guarded(bs->table, bs->index, tup, tid, true,
-							  CurrentMemoryContext, &owner, values, isnull, &error);
+	ew.bs = bs;
+	ew.tid = tid;
+	ew.tup = inplace_copy_noted_row(bs->table, tid);
+	if (ew.tup == NULL)
+		return true;			/* changed: it will not be marked */
+	key = inplace_key_guarded(bs->table, bs->index, ew.tup, tid, true,
+							  CurrentMemoryContext, &owner, ew.values, ew.isnull,
+							  &error);
+	ew.none = key == KEY_NONE;
+	if (key == KEY_FOUND &&
+		!inplace_guarded(do_entry_work, &ew, CurrentMemoryContext, &owner, &error))
+		key = KEY_UNKNOWN;
 	inplace_end_guarded(&owner);
 	if (key == KEY_UNKNOWN)
 		return false;
-	none = key == KEY_NONE;
-	if (!none)
-	{
-		get_payload(bs, tup, tid, values, isnull);
-		none = !digest_of_key(bs, values, isnull, &digest);
-	}
 	row = hash_search(bs->noted, tid, HASH_ENTER, &found);
 	Assert(!found);
-	row->none = none;
+	row->none = ew.none;
 	row->present = 0;
 	row->others = false;
-	row->digest = digest;
+	row->digest = ew.digest;
 	return true;
 }
 
@@ -272,17 +290,13 @@ drop_others(BulkSweep *bs)
 			stale_rows_drop(bs->rows, &row->tid);
 }
 
-static void
-go_through(BulkSweep *bs, IndexVacuumInfo *info, IndexBulkDeleteCallback callback)
-{
-	IndexBulkDeleteResult *stats = index_bulk_delete(info, NULL, callback, bs);
-
-	if (stats != NULL)
-		pfree(stats);
-}
-
+/*
+ * *stats, from the caller's memory, is what the method says of the last time that the index was
+ * gone through: amvacuumcleanup need not do so again.
+ */
 int64
-inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size memory)
+inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size memory,
+				   IndexBulkDeleteResult **stats)
 {
 	BulkSweep	bs = {0};
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
@@ -310,12 +324,14 @@ inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size 
 						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
 	note_rows(&bs, memory);
-	go_through(&bs, info, count_entry);
+	MemoryContextSwitchTo(old);
+	*stats = index_bulk_delete(info, NULL, count_entry, &bs);
 	if (bs.any_others)
 	{
 		inplace_tell_standbys(table, rows);
-		go_through(&bs, info, entry_is_stale);
+		*stats = index_bulk_delete(info, *stats, entry_is_stale, &bs);
 	}
+	MemoryContextSwitchTo(cxt);
 	drop_others(&bs);
 
 	if (bs.giststate != NULL)

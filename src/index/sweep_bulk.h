@@ -14,6 +14,7 @@
 #include "index/stale_rows.h"
 
 extern int64 inplace_sweep_bulk(IndexVacuumInfo *info, Relation table,
-								StaleRows *rows, Size memory);
+								StaleRows *rows, Size memory,
+								IndexBulkDeleteResult **stats);
 
 #endif							/* INPLACE_SWEEP_BULK_H */

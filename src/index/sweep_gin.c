@@ -22,8 +22,8 @@
  * its entry look otherwise.  Only the root, of either kind of tree, changes into an
  * inner page where it stands; then the tree is gone through again.
  *
- * An entry whose TIDs have all gone stays, as with GIN's own deletion; and empty
- * pages of posting trees stay for that to find.
+ * An entry whose TIDs have all gone stays, as with GIN's own deletion.  Empty
+ * pages of posting trees are left for that to give back.
  *
  * Lock order: one page of the index at a time, exclusively for deletions, and under it
  * table pages, one at a time.
@@ -75,6 +75,7 @@ typedef struct GinSweep
 	HTAB	   *keys;
 	Size		memory;			/* for them */
 	int64		deleted;
+	bool		emptied;		/* a page of a posting tree */
 } GinSweep;
 
 /* a key, and TIDs under it */
@@ -106,6 +107,30 @@ forget_keys(GinSweep *gs)
 						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
+typedef struct ExtractWork
+{
+	GinSweep   *gs;
+	RowKeys    *rk;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+} ExtractWork;
+
+static void
+do_extract_work(void *arg)
+{
+	ExtractWork *ew = (ExtractWork *) arg;
+	RowKeys    *rk = ew->rk;
+
+	for (int i = 0; i < RelationGetDescr(ew->gs->index)->natts; i++)
+	{
+		int32		n;
+
+		rk->keys[i] = ginExtractEntries(&ew->gs->ginstate, i + 1, ew->values[i],
+										ew->isnull[i], &n, &rk->categories[i]);
+		rk->n[i] = n;
+	}
+}
+
 /*
  * If the key cannot be computed the row keeps its entries, and its mark.  Values may
  * be in the TOAST table.
@@ -113,29 +138,23 @@ forget_keys(GinSweep *gs)
 static void
 extract_keys(GinSweep *gs, RowKeys *rk, InplaceTupleHeader tup)
 {
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
+	ExtractWork ew = {0};
 	ResourceOwner owner = NULL;
 	ErrorData  *error;
 	KeyOf		key;
 
+	ew.gs = gs;
+	ew.rk = rk;
 	key = inplace_key_guarded(gs->table, gs->index, tup, &rk->tid, true,
-							  gs->keys_cxt, &owner, values, isnull, &error);
+							  gs->keys_cxt, &owner, ew.values, ew.isnull, &error);
+	if (key == KEY_FOUND &&
+		!inplace_guarded(do_extract_work, &ew, gs->keys_cxt, &owner, &error))
+		key = KEY_UNKNOWN;
 	inplace_end_guarded(&owner);
 	if (key == KEY_UNKNOWN)
-	{
 		stale_rows_drop(gs->rows, &rk->tid);
-		return;
-	}
-	for (int i = 0; i < (key == KEY_NONE ? 0 : RelationGetDescr(gs->index)->natts); i++)
-	{
-		int32		n;
-
-		rk->keys[i] = ginExtractEntries(&gs->ginstate, i + 1, values[i], isnull[i],
-										&n, &rk->categories[i]);
-		rk->n[i] = n;
-	}
-	rk->known = true;
+	else
+		rk->known = true;
 }
 
 static RowKeys *
@@ -322,6 +341,7 @@ sweep_tree_leaf(GinSweep *gs, Buffer buffer, GinEntry *entry, BlockNumber *next)
 	if (leaf)
 	{
 		delete_from_leaf(gs, buffer, entry);
+		gs->emptied |= GinDataLeafPageIsEmpty(page);
 		*next = GinPageGetOpaque(page)->rightlink;
 	}
 	LockBuffer(buffer, GIN_UNLOCK);
@@ -571,10 +591,11 @@ sweep_entries(GinSweep *gs)
 
 /*
  * Delete the entries of the rows' former keys.  Keys take so many bytes of memory.
+ * *emptied: pages may be given back.
  */
 int64
 inplace_sweep_gin(Relation table, Relation index, StaleRows *rows, Size memory,
-				  BufferAccessStrategy strategy)
+				  BufferAccessStrategy strategy, bool *emptied)
 {
 	GinSweep	gs = {0};
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
@@ -603,5 +624,6 @@ inplace_sweep_gin(Relation table, Relation index, StaleRows *rows, Size memory,
 	sweep_entries(&gs);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
+	*emptied = gs.emptied;
 	return gs.deleted;
 }

@@ -14,6 +14,7 @@
 #include "storage/bufmgr.h"
 
 extern int64 inplace_sweep_gin(Relation table, Relation index, StaleRows *rows,
-							   Size memory, BufferAccessStrategy strategy);
+							   Size memory, BufferAccessStrategy strategy,
+							   bool *emptied);
 
 #endif							/* INPLACE_SWEEP_GIN_H */

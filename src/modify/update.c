@@ -30,6 +30,7 @@
 #include "access/heaptoast.h"
 #include "index/late_open.h"
 #include "index/other_mark.h"
+#include "index/other_method.h"
 #include "index/taking.h"
 #include "modify/modify.h"
 #include "modify/returning.h"
@@ -119,6 +120,14 @@ static bool
 tag_would_wrap(UpdateState *us)
 {
 	return us->rc.status == XID_CURRENT && TagRunsOut(us->rc.base.t_tag);
+}
+
+/* former ones, under indexes of other methods */
+static bool
+has_many_keys(UpdateState *us)
+{
+	return us->leaves_old_entry && inplace_taking_wants_old(us->taking) &&
+		inplace_other_leaves_place(&us->rc.base, us->xid, &us->target.tid);
 }
 
 /* the record's own part and what keeping the locks takes */
@@ -590,7 +599,7 @@ static UpdateStep
 choose_place(UpdateState *us, bool *in_place)
 {
 	*in_place = !us->index_changed && (!us->keys_verified || us->keys_distinct) &&
-		!tag_would_wrap(us) && undo_fits(us) && fits_on_page(us);
+		!tag_would_wrap(us) && !has_many_keys(us) && undo_fits(us) && fits_on_page(us);
 	if (!*in_place && !inplace_update_find_page(us))
 		return STEP_AGAIN;
 	return STEP_GO;

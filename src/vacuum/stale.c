@@ -54,6 +54,8 @@
  * Statistics.  A row counts as dead from the update that leaves an entry behind
  * (update.c) until VACUUM has swept it, once, however often it is updated.  It counts
  * again from the first update after that, which takes the sweep's mark away.
+ * (An update under an index of another method counts each time, as on heap: there
+ * is no deletion in these indexes but the sweep.)
  * That makes autovacuum come.  So VACUUM reports the rows that it leaves
  * behind as dead (stale_pending), like those that are recently dead; but not
  * those with which the next VACUUM could not get any further either, or
@@ -343,11 +345,15 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey,
 
 /* an index that is not valid takes nothing in place, and will be made anew */
 static void
-sweep_other(InplaceVacuum *vac, Relation index)
+sweep_other(InplaceVacuum *vac, int i)
 {
+	Relation	index = vac->indrels[i];
 	VacuumPhase saved_phase = vac->phase;
 	Size		memory = dead_items_work_mem() * (Size) 1024;
+	bool		keeps_stats = dead_items_count(vac) == 0 && vac->pvs == NULL;
+	IndexBulkDeleteResult *stats = NULL;
 	IndexVacuumInfo info;
+	bool		emptied = false;
 	int64		deleted;
 
 	if (!inplace_other_took(index) || !index->rd_index->indisvalid)
@@ -355,12 +361,19 @@ sweep_other(InplaceVacuum *vac, Relation index)
 	enter_index(vac, VACUUM_PHASE_INDEX, index);
 	if (index->rd_rel->relam == GIN_AM_OID)
 		deleted = inplace_sweep_gin(vac->rel, index, &vac->stale, memory,
-									vac->bstrategy);
+									vac->bstrategy, &emptied);
 	else
 	{
 		vacuum_index_info(vac, index, &info);
-		deleted = inplace_sweep_bulk(&info, vac->rel, &vac->stale, memory);
+		deleted = inplace_sweep_bulk(&info, vac->rel, &vac->stale, memory, &stats);
 	}
+	/* if there are dead items GIN's own deletion comes anyway */
+	if (emptied && keeps_stats)
+		vacuum_empty_index(vac, i);
+	if (stats != NULL && keeps_stats && vac->indstats[i] == NULL)
+		vac->indstats[i] = stats;
+	else if (stats != NULL)
+		pfree(stats);
 	leave_index(vac, saved_phase);
 	ereport(DEBUG2,
 			(errmsg("index \"%s\": deleted %lld stale entries",
@@ -389,7 +402,7 @@ stale_sweep(InplaceVacuum *vac)
 			return;
 		if (inplace_is_other_method(vac->indrels[i]->rd_rel->relam) &&
 			inplace_others_marked())
-			sweep_other(vac, vac->indrels[i]);
+			sweep_other(vac, i);
 		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;
 		enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);

@@ -18,6 +18,7 @@ default_table_access_method = 'inplace'
 autovacuum = off
 max_standby_streaming_delay = '0'
 inplace.update_under_other_indexes = on
+inplace.former_keys_limit = 0
 });
 $primary->start;
 $primary->safe_psql('postgres', q{

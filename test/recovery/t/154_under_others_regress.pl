@@ -13,6 +13,7 @@ use Test::More;
 
 my $node = new_node('node', conf => q{
 inplace.update_under_other_indexes = on
+inplace.former_keys_limit = 0
 autovacuum_naptime = '1d'
 max_connections = 30
 });
@@ -31,6 +32,46 @@ for (['sql', $regress, $dir], ['isolation', $isolation, "$dir/isolation"])
 	ok($passed, $what);
 	diag(slurp_file("$output/regression.diffs")) if !$passed && -e "$output/regression.diffs";
 }
+# Each such update counts for autovacuum, and rows with former keys do not stay for ever.
+$node->safe_psql('postgres', 'CREATE EXTENSION inplace');
+sub dead_after
+{
+	my ($change) = @_;
+	$node->safe_psql('postgres', qq{
+		SET client_min_messages = warning; DROP TABLE IF EXISTS hot;
+		CREATE TABLE hot (id int PRIMARY KEY, p point, a int[]) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
+		INSERT INTO hot SELECT i, point(i, i), ARRAY[i] FROM generate_series(1, 100) i;
+		CREATE INDEX hot_p ON hot USING gist (p);
+		CREATE INDEX hot_a ON hot USING gin (a);
+		CREATE TABLE IF NOT EXISTS hot_places (id int, place tid);
+		TRUNCATE hot_places;
+		INSERT INTO hot_places SELECT id, ctid FROM hot;
+		VACUUM hot});
+	$node->safe_psql('postgres', "SET inplace.former_keys_limit = $_->[0]; " . $_->[1]) for @$change;
+	return $node->safe_psql('postgres', q{SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'hot'});
+}
+my $moved = q{SELECT count(*) FROM hot JOIN hot_places USING (id) WHERE hot.ctid <> place};
+my $one = 'UPDATE hot SET p = p + point(0.5, 0) WHERE id = 7';
+cmp_ok(dead_after([ map { [ 0, $one ] } 1 .. 20 ]), '>=', 20, 'one row updated 20 times counts 20 times');
+is($node->safe_psql('postgres', $moved), '0', 'no limit: no row has moved');
+dead_after([ map { [ 3, $one ] } 1 .. 60 ]);
+is($node->safe_psql('postgres', $moved), '1', 'limit: the row has moved');
+
+# A VACUUM without dead rows gives back what former keys had of a GIN index.
+$node->safe_psql('postgres', q{
+	CREATE TABLE days (id int PRIMARY KEY, day int[]) USING inplace WITH (autovacuum_enabled = off, fillfactor = 60);
+	INSERT INTO days SELECT i, ARRAY[0] FROM generate_series(1, 20000) i;
+	CREATE INDEX days_day ON days USING gin (day);
+	VACUUM days});
+sub after_days
+{
+	my ($first, $last) = @_;
+	$node->safe_psql('postgres', "UPDATE days SET day = ARRAY[$_]; VACUUM (INDEX_CLEANUP on) days; VACUUM (INDEX_CLEANUP on) days") for $first .. $last;
+	return $node->safe_psql('postgres', q{SELECT pg_relation_size('days_day') / 8192});
+}
+my $pages = after_days(1, 2);
+cmp_ok(after_days(3, 5), '<=', $pages + 12, 'of keys that pass by GIN keeps three pages each');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM days WHERE day @> ARRAY[5]'), '20000', 'they are all there');
 check_log($node);
 
 # Where the setting was never on VACUUM does not go through these indexes.
