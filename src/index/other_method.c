@@ -18,8 +18,8 @@
  * has been inserted, and what works off the list does not expect that.  So entries go
  * straight into the tree.  A scan looks for rows that fit in the list, and in the tree,
  * but does not put together what a row has in either.  So all keys of the new version
- * go into the tree, unless nothing is pending: then those that the version before did
- * not have, whose keys are there.
+ * go into the tree, unless nothing of the row is pending: then those that the version
+ * before did not have, whose keys are there.
  * For a hash or GiST index it is looked whether the entry is there (gist_entry.c).  Equal
  * values need not be identical, nor are they compared.
  *
@@ -337,19 +337,52 @@ gin_insert_column(GinState *state, OffsetNumber attnum, Datum value, bool isnull
 	}
 }
 
+/* of the list of pending entries no more is looked at */
+#define MAX_PENDING_PAGES	8
+
+/* has the locked page of the list an entry of the TID? */
+static bool
+pending_page_has(Page page, ItemPointer tid)
+{
+	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+
+		if (ItemPointerEquals(&itup->t_tid, tid))
+			return true;
+	}
+	return false;
+}
+
 /*
- * Is nothing pending?  What is worked off the list is in the tree before it leaves the list.
+ * May there be pending entries of the TID?  What is worked off the list is in the tree before it
+ * leaves the list.  Pages are locked one after the other, each before the one before is
+ * let go of, as GIN's own scan does it.
  */
 static bool
-gin_nothing_pending(Relation index)
+gin_may_be_pending(Relation index, ItemPointer tid)
 {
 	Buffer		buffer = ReadBuffer(index, GIN_METAPAGE_BLKNO);
-	bool		result;
+	GinMetaPageData *meta;
+	BlockNumber next;
+	bool		found;
 
 	LockBuffer(buffer, GIN_SHARE);
-	result = GinPageGetMeta(BufferGetPage(buffer))->head == InvalidBlockNumber;
+	meta = GinPageGetMeta(BufferGetPage(buffer));
+	next = meta->head;
+	found = next != InvalidBlockNumber && meta->nPendingPages > MAX_PENDING_PAGES;
+	while (!found && next != InvalidBlockNumber)
+	{
+		Buffer		page = ReadBuffer(index, next);
+
+		LockBuffer(page, GIN_SHARE);
+		UnlockReleaseBuffer(buffer);
+		buffer = page;
+		found = pending_page_has(BufferGetPage(page), tid);
+		next = GinPageGetOpaque(BufferGetPage(page))->rightlink;
+	}
 	UnlockReleaseBuffer(buffer);
-	return result;
+	return found;
 }
 
 static void
@@ -359,7 +392,7 @@ gin_insert(Relation table, Relation index, const Datum *values, const bool *isnu
 	GinState   *state = palloc(sizeof(GinState));
 	Datum		old_values[INDEX_MAX_KEYS];
 	bool		old_isnull[INDEX_MAX_KEYS];
-	bool		had = old != NULL && gin_nothing_pending(index) &&
+	bool		had = old != NULL && !gin_may_be_pending(index, tid) &&
 		inplace_key_of_tuple(table, index, old, tid, old_values,
 							 old_isnull) == KEY_FOUND;
 
