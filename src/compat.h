@@ -221,6 +221,11 @@ typedef Oid RelFileNumber;
 	ResolveRecoveryConflictWithSnapshot(horizon, iscat, loc)
 #endif
 
+/* the name that 16 gave it */
+#if PG_VERSION_NUM < 160000
+#define pgstat_get_local_beentry_by_index(i) pgstat_fetch_stat_local_beentry(i)
+#endif
+
 /* blocks given to smgrextend have to be aligned for direct I/O from 16 on */
 #if PG_VERSION_NUM < 160000
 typedef PGAlignedBlock PGIOAlignedBlock;

@@ -45,7 +45,9 @@
 #include "row/restore.h"
 #include "storage/freespace.h"
 #include "undo/append.h"
+#include "utils/backend_status.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 #include "vacuum/compat_vacuum.h"
 #include "vacuum/dead_items.h"
 #include "vacuum/freeze.h"
@@ -58,6 +60,9 @@
 #include "vacuum/vacuum_index.h"
 #include "vacuum/vacuum_read.h"
 #include "wal/log_vacuum.h"
+
+/* a transaction that is not about to end, as far as one can tell */
+#define HOLDER_IS_OLD_MS	2000
 
 /* look at the failsafe, and (without indexes) publish free space, this often */
 #define FAILSAFE_EVERY_PAGES \
@@ -254,17 +259,44 @@ note_room_told(InplaceVacuum *vac, TransactionId newest)
 }
 
 /*
+ * Has a transaction that holds the horizon where it is begun some time ago?  What sessions
+ * report of themselves is a hint, which is enough here.
+ */
+static bool
+holder_is_old(TransactionId horizon)
+{
+	TimestampTz since = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), -HOLDER_IS_OLD_MS);
+	int			n = pgstat_fetch_stat_numbackends();
+
+	for (int i = 1; i <= n; i++)
+	{
+		LocalPgBackendStatus *other = pgstat_get_local_beentry_by_index(i);
+		TimestampTz begun = other->backendStatus.st_xact_start_timestamp;
+
+		/* (a walsender has a standby's snapshots, and no transaction) */
+		if (begun == 0)
+			begun = other->backendStatus.st_proc_start_timestamp;
+		if (begun < since && other->backendStatus.st_procpid != MyProcPid &&
+			(TransactionIdEquals(other->backend_xmin, horizon) ||
+			 TransactionIdEquals(other->backend_xid, horizon)))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Is the map told of such room?  Not beside transactions that are about to end: then the
  * rows go soon, and inserts need not look for it.
  */
 static bool
 tells_room(InplaceVacuum *vac)
 {
-	int32		age = (int32) (XidFromFullTransactionId(vac->start_xid) -
-							   vac->cutoffs.OldestXmin);
+	TransactionId horizon = vac->cutoffs.OldestXmin;
+	int32		age = (int32) (XidFromFullTransactionId(vac->start_xid) - horizon);
 
-	return (UndoHoldersAny() || age > UNDO_HELD_MIN_AGE) &&
-		inplace_may_evict(vac->rel) && UndoHasSpare(vac->rel);
+	if (age == 0 || !inplace_may_evict(vac->rel) || !UndoHasSpare(vac->rel))
+		return false;
+	return UndoHoldersAny() || age > UNDO_HELD_MIN_AGE || holder_is_old(horizon);
 }
 
 /*

@@ -326,7 +326,7 @@ $old->query_safe($_) foreach ('BEGIN', 'DECLARE c CURSOR FOR SELECT count(*), su
 $expected = one($node, q{SELECT count(*) || '|' || sum(length(pad)) FROM q});
 $node->safe_psql('postgres', 'DELETE FROM q WHERE id <= 2000');
 # (no longer one that is about to end)
-$node->safe_psql('postgres', 'DO $$ BEGIN FOR i IN 1 .. 1100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$');
+$node->safe_psql('postgres', 'SELECT pg_sleep(2.5)');
 my $next_xid = q{SELECT pg_snapshot_xmax(pg_current_snapshot())};
 my $next = one($node, $next_xid);
 $before = pages();
