@@ -97,11 +97,15 @@ evicts_always(void)
 #endif
 }
 
+/*
+ * Of a page that has not been checked, too: first of all the row has to be on it.
+ */
 static inline bool
 has_values_to_evict(ItemId lp, InplaceTupleHeader tup)
 {
-	return (tup->t_infomask & (IP_DELETED | IP_FROZEN)) == IP_DELETED &&
-		ItemIdGetLength(lp) >= SizeOfInplaceTupleHeader + EVICT_MIN_VALUES &&
+	return ItemIdGetLength(lp) >= SizeOfInplaceTupleHeader + EVICT_MIN_VALUES &&
+		ItemIdGetOffset(lp) + ItemIdGetLength(lp) <= BLCKSZ &&
+		(tup->t_infomask & (IP_DELETED | IP_FROZEN)) == IP_DELETED &&
 		!HdrIsEvicted(tup);
 }
 
@@ -115,7 +119,8 @@ may_be_evicted(Relation rel, Buffer buffer, ItemId lp, InplaceTupleHeader tup)
 Size
 inplace_evictable_bytes(Page page)
 {
-	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	/* the page may be damaged: nothing past its end is looked at */
+	OffsetNumber maxoff = Min(PageGetMaxOffsetNumber(page), InplaceMaxTuplesPerPage);
 	Size		sum = 0;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
