@@ -34,7 +34,9 @@
 #include "page/tuple.h"
 #include "row/evict.h"
 #include "storage/freespace.h"
+#include "storage/fsm_internals.h"
 #include "storage/lmgr.h"
+#include "storage/smgr.h"
 #include "undo/append.h"
 #include "undo/holders.h"
 #include "utils/hsearch.h"
@@ -291,20 +293,46 @@ may_tell(Relation rel, const RoomKey *key)
 }
 
 /*
+ * The block of the map that has the page's space.  The blocks of the upper levels come
+ * before those of the lower ones that they lead to; of the highest there is one.
+ */
+static BlockNumber
+map_block(BlockNumber blk)
+{
+	BlockNumber lowest = blk / SlotsPerFSMPage;
+
+	StaticAssertStmt(SlotsPerFSMPage >= 1626, "the map has more than three levels");
+	return lowest + lowest / SlotsPerFSMPage + 2;
+}
+
+static BlockNumber
+map_blocks(Relation rel)
+{
+	SMgrRelation reln = RelationGetSmgr(rel);
+
+	return smgrexists(reln, FSM_FORKNUM) ? smgrnblocks(reln, FSM_FORKNUM) : 0;
+}
+
+/*
  * Tell the map, its upper levels, too, for who has no page to begin with looks at it from
- * the top.
+ * the top.  As far as there is a map: to make it grow might fail, and the transaction has
+ * done all that it was to do.  The rest VACUUM has to tell.
  */
 static void
 tell_piece(const RoomPiece *piece)
 {
-	Relation	rel = RelationIdGetRelation(piece->key.relid);
+	Relation	rel;
 	BlockNumber first = piece->key.piece * ROOM_PIECE;
 
+	CHECK_FOR_INTERRUPTS();
+	rel = RelationIdGetRelation(piece->key.relid);
 	if (may_tell(rel, &piece->key))
 	{
+		BlockNumber nblocks = map_blocks(rel);
+
 		UndoNoteRoomTold(GetTopFullTransactionId());
 		for (int i = 0; i < ROOM_PIECE; i++)
-			if (piece->space[i] != 0)
+			if (piece->space[i] != 0 && map_block(first + i) < nblocks)
 				RecordPageWithFreeSpace(rel, first + i,
 										(Size) piece->space[i] * SPACE_UNIT);
 		FreeSpaceMapVacuumRange(rel, first, first + ROOM_PIECE);

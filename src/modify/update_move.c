@@ -50,7 +50,8 @@ row_is_as_before(UpdateState *us, const InplaceTupleHeaderData *before)
 /*
  * Find a page for the moved row; afterwards both pages are locked (they may
  * be one).  The old page is let go of unless it has room itself: false if the
- * row was changed or locked meanwhile, with only the old page pinned and unlocked.
+ * row was changed or locked meanwhile, or there is no undo for it any more, with only the
+ * old page pinned and unlocked.
  */
 bool
 inplace_update_find_page(UpdateState *us)
@@ -78,7 +79,8 @@ inplace_update_find_page(UpdateState *us)
 	inplace_check_page_header(us->rel, RowPage(us->rel, us->newbuf),
 							  BufferGetBlockNumber(us->newbuf));
 
-	if (row_is_as_before(us, &before))
+	/* what has been evicted may have taken the undo that was reserved */
+	if (row_is_as_before(us, &before) && UndoHasRoom(us->rel, &us->room))
 		return true;
 
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);

@@ -65,6 +65,12 @@ bool		inplace_evict_deleted_rows = true;
  */
 #define EVICT_MIN_VALUES	(SizeOfUndoRecordHeader + SizeOfInplaceTupleHeader)
 
+/*
+ * So many records of undo are read with a page locked.  Their rows have more than
+ * EVICT_WORTH bytes; what is left is for the next who comes.
+ */
+#define EVICT_MAX_READS		100
+
 bool
 inplace_may_evict(Relation rel)
 {
@@ -97,11 +103,15 @@ evicts_always(void)
 #endif
 }
 
+/*
+ * Of a page that has not been checked, too: first of all the row has to be on it.
+ */
 static inline bool
 has_values_to_evict(ItemId lp, InplaceTupleHeader tup)
 {
-	return (tup->t_infomask & (IP_DELETED | IP_FROZEN)) == IP_DELETED &&
-		ItemIdGetLength(lp) >= SizeOfInplaceTupleHeader + EVICT_MIN_VALUES &&
+	return ItemIdGetLength(lp) >= SizeOfInplaceTupleHeader + EVICT_MIN_VALUES &&
+		ItemIdGetOffset(lp) + ItemIdGetLength(lp) <= BLCKSZ &&
+		(tup->t_infomask & (IP_DELETED | IP_FROZEN)) == IP_DELETED &&
 		!HdrIsEvicted(tup);
 }
 
@@ -115,7 +125,8 @@ may_be_evicted(Relation rel, Buffer buffer, ItemId lp, InplaceTupleHeader tup)
 Size
 inplace_evictable_bytes(Page page)
 {
-	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	/* the page may be damaged: nothing past its end is looked at */
+	OffsetNumber maxoff = Min(PageGetMaxOffsetNumber(page), InplaceMaxTuplesPerPage);
 	Size		sum = 0;
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
@@ -161,11 +172,12 @@ inplace_evictable_now(Relation rel, Buffer buffer, TransactionId deleted_before,
 
 /*
  * What the delete's record says, which that of the eviction takes the place of.  False if
- * it is not there: then the row is one that nobody needs.
+ * it is not there: then the row is one that nobody needs.  False, too, if enough records have
+ * been read.
  */
 static bool
 read_delete(Relation rel, BlockNumber blk, InplaceTupleHeader tup, EvictedRow *row,
-			UndoRecord *rec)
+			UndoRecord *rec, int *reads_left)
 {
 	row->bare = HdrIsBareDelete(tup);
 	if (row->bare)
@@ -173,6 +185,12 @@ read_delete(Relation rel, BlockNumber blk, InplaceTupleHeader tup, EvictedRow *r
 		UndoBareDelete(tup, &row->cid, &row->old);
 		return true;
 	}
+	if (--*reads_left < 0)
+		return false;
+
+	/* the page is locked, and the record may have to be read from disk */
+	if (unlikely(InterruptPending))
+		InplaceEndIfAsked();
 	if (!UndoFetch(rel, HdrUndoPtr(tup), blk, row->off, tup, true, rec) ||
 		rec->hdr.ur_type != ((tup->t_infomask & IP_MOVED) ? UNDO_MOVE : UNDO_DELETE))
 		return false;
@@ -192,6 +210,7 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	UndoRecord *rec;
 	int			pages = 1;
+	int			reads_left = EVICT_MAX_READS;
 	Size		on_page = 0;
 	Size		sum = 0;
 	Size		worth = unlikely(evicts_always()) ? 1 : Max(needed, EVICT_WORTH);
@@ -219,7 +238,7 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 		row->off = off;
 		row->undo_len = UndoEvictedSize(tup, RowLength(tup, lp));
 		if (row->undo_len > UNDO_MAX_RECORD ||
-			!read_delete(rel, blk, tup, row, rec))
+			!read_delete(rel, blk, tup, row, rec, &reads_left))
 			continue;
 
 		/* on pages of their own, the rest is for another time */

@@ -57,8 +57,9 @@ UndoLimitAllows(uint32 n)
 
 /*
  * May the n-th extent be taken, or what is left of others be used up, for optional work?
- * The last quarter of the limit is for changes alone, and so is that of the extent map,
- * which all databases share.  Without a lock it is a hint.
+ * The last quarter of the limit is for changes alone.  So is that of the extent map, which
+ * all databases share; when no more than that is left, that of what the space has of it.
+ * Without a lock it is a hint.
  */
 bool
 UndoLimitSpares(const UndoSpace *sp, uint32 n)
@@ -67,7 +68,8 @@ UndoLimitSpares(const UndoSpace *sp, uint32 n)
 
 	if (inplace_undo_limit != 0 && size > (uint64) inplace_undo_limit / 4 * 3)
 		return false;
-	return n < sp->nextents || UndoMapHasSpare();
+	return (uint64) n * 4 < (uint64) sp->nchunks * UNDO_CHUNK_EXTENTS * 3 ||
+		UndoMapHasSpare();
 }
 
 /*

@@ -353,6 +353,17 @@ $node->safe_psql('postgres', q{INSERT INTO q SELECT i, -i, NULL, NULL, NULL, rep
 cmp_ok(pages(), '<=', $before + 2, 'room that the map has been told of is found after the snapshot, too');
 check_clean($node, 'after the snapshot');
 
+# ---- a commit does not make the map grow, which might fail
+
+$node->safe_psql('postgres', q{CREATE TABLE unmapped USING inplace AS SELECT i, repeat('x', 100) AS pad FROM generate_series(1, 1000) i});
+my $map = q{SELECT pg_relation_size('unmapped', 'fsm')};
+is(one($node, $map), 0, 'a table without a map');
+($old) = held('REPEATABLE READ');
+$node->safe_psql('postgres', 'DELETE FROM unmapped');
+is(one($node, $map), 0, '... has none after a delete');
+$node->safe_psql('postgres', 'DROP TABLE unmapped');
+$old->quit;
+
 # ---- rows that are too short, or too few on their pages, are not worth it
 
 $node->safe_psql('postgres', join(";\n", 'CREATE TABLE short (id int, k bigint, pad text) USING inplace',
