@@ -39,8 +39,8 @@
 #include "storage/fsm_internals.h"
 #include "storage/lmgr.h"
 #include "storage/smgr.h"
-#include "undo/append.h"
 #include "undo/holders.h"
+#include "undo/limit.h"
 #include "utils/hsearch.h"
 #include "vacuum/prune.h"
 
