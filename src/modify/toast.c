@@ -38,14 +38,19 @@ current_size(ToastTupleContext *ttc)
 								ttc->ttc_values, ttc->ttc_isnull, &flags);
 }
 
-/* is it in the TOAST table whose OID the new one comes to have? */
+/*
+ * Is it in the TOAST table whose OID the new one comes to have?  (What is not stored may be
+ * a pointer of another kind, and shorter.)
+ */
 static bool
 is_of_rewritten(Relation rel, const struct varlena *value)
 {
 	struct varatt_external ptr;
 
+	if (!OidIsValid(rel->rd_toastoid) || !VARATT_IS_EXTERNAL_ONDISK(value))
+		return false;
 	VARATT_EXTERNAL_GET_POINTER(ptr, value);
-	return OidIsValid(rel->rd_toastoid) && ptr.va_toastrelid == rel->rd_toastoid;
+	return ptr.va_toastrelid == rel->rd_toastoid;
 }
 
 /*
