@@ -66,18 +66,32 @@ candidates(void)
  * Is the table ours, and its TOAST table a heap table with a file of ours?
  */
 static bool
-has_mistaken_toast(Relation rel, LOCKMODE lockmode)
+toast_is_mistaken(Relation rel, LOCKMODE lockmode)
 {
 	Relation	toastrel;
 	bool		result;
 
-	if (!RelationIsInplace(rel) || !OidIsValid(rel->rd_rel->reltoastrelid))
-		return false;
 	toastrel = table_open(rel->rd_rel->reltoastrelid, lockmode);
 	result = toastrel->rd_rel->relam == HEAP_TABLE_AM_OID &&
 		inplace_heap_has_our_file(toastrel);
 	table_close(toastrel, result ? NoLock : lockmode);
 	return result;
+}
+
+/*
+ * The same, with the TOAST table locked exclusively if so.  Those that are right are
+ * looked at beside others who use them.
+ */
+static bool
+lock_mistaken_toast(Relation rel)
+{
+	if (!RelationIsInplace(rel) || !OidIsValid(rel->rd_rel->reltoastrelid) ||
+		!toast_is_mistaken(rel, AccessShareLock))
+		return false;
+
+	/* (two that came here with it would wait for each other) */
+	UnlockRelationOid(rel->rd_rel->reltoastrelid, AccessShareLock);
+	return toast_is_mistaken(rel, AccessExclusiveLock);
 }
 
 static void
@@ -111,7 +125,7 @@ inplace_after_upgrade(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		if (rel == NULL)
 			continue;
-		if (has_mistaken_toast(rel, AccessExclusiveLock))
+		if (lock_mistaken_toast(rel))
 		{
 			/* (nothing depends on its method but through its table) */
 			set_method(rel->rd_rel->reltoastrelid, rel->rd_rel->relam);
