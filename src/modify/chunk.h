@@ -92,6 +92,7 @@ extern bool inplace_chunk_parse(ChunkVersions *cv, Oid base, Chunk *chunk);
 /* a scan of the TIDs of the chunks of a value, of those with these numbers */
 extern IndexScanDesc inplace_chunk_scan(Relation toastrel, Relation index, Oid base,
 										int32 first, int32 last);
+extern Buffer inplace_chunk_page(Relation toastrel, Buffer buffer, ItemPointer tid);
 
 /* chunk_given.c */
 
@@ -102,6 +103,7 @@ typedef struct GivenValue
 	uint64		hash;
 } GivenValue;
 
+extern bool inplace_any_given(void);
 extern void inplace_note_given(Oid toastrelid, Oid valueid, uint32 change,
 							   const char *data, int32 size);
 extern const GivenValue *inplace_given_value(Oid toastrelid, Oid valueid);

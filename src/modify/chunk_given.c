@@ -55,8 +55,11 @@ hash_of(const char *data, int32 size)
 	return hash_bytes_extended((const unsigned char *) data, size, 0);
 }
 
-static bool
-any_given(void)
+/*
+ * Are there any of this transaction?
+ */
+bool
+inplace_any_given(void)
 {
 	if (given_values != NULL &&
 		!TransactionIdEquals(given_xid, GetTopTransactionIdIfAny()))
@@ -76,7 +79,7 @@ inplace_note_given(Oid toastrelid, Oid valueid, uint32 change, const char *data,
 
 	if (GetCurrentTransactionNestLevel() <= 1)
 		return;
-	if (!any_given())
+	if (!inplace_any_given())
 	{
 		HASHCTL		ctl;
 
@@ -101,7 +104,7 @@ inplace_given_value(Oid toastrelid, Oid valueid)
 	GivenKey	key = {toastrelid, valueid};
 	GivenEntry *entry;
 
-	if (!any_given())
+	if (!inplace_any_given())
 		return NULL;
 	entry = hash_search(given_values, &key, HASH_FIND, NULL);
 	return entry != NULL && !entry->rewritten ? &entry->value : NULL;
@@ -122,7 +125,7 @@ inplace_given_numbers(Oid toastrelid, Oid base, uint32 *last)
 {
 	uint32		numbers = 0;
 
-	if (!any_given())
+	if (!inplace_any_given())
 		return 0;
 	for (uint32 number = 0; number < CHUNK_ID_STEP; number++)
 	{
@@ -148,7 +151,7 @@ inplace_given_rewritten(Oid toastrelid)
 	HASH_SEQ_STATUS seq;
 	GivenEntry *entry;
 
-	if (!any_given())
+	if (!inplace_any_given())
 		return;
 	hash_seq_init(&seq, given_values);
 	while ((entry = hash_seq_search(&seq)) != NULL)

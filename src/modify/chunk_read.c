@@ -63,6 +63,7 @@
 #include "row/visibility.h"
 #include "row/walk.h"
 #include "utils/fmgroids.h"
+#include "vacuum/prune.h"
 
 bool
 inplace_chunk_first(ChunkVersions *cv, Relation toastrel, Buffer buffer,
@@ -81,6 +82,9 @@ inplace_chunk_first(ChunkVersions *cv, Relation toastrel, Buffer buffer,
 	if (!ItemIdIsNormal(lp))
 		return false;
 	tup = (InplaceTupleHeader) PageGetItem(page, lp);
+
+	/* the walk looks at copies: who comes next finds the answer on the page */
+	(void) inplace_xid_status(toastrel, tup, buffer);
 	inplace_walk_start(&cv->walk, toastrel, BufferGetBlockNumber(buffer), off,
 					   tup, tup, inplace_tuple_len(tup, ItemIdGetLength(lp)),
 					   cv->space);
@@ -211,6 +215,24 @@ inplace_chunk_scan(Relation toastrel, Relation index, Oid base, int32 first, int
 	scan = IndexBeginScan(toastrel, index, SnapshotAny, 3, 0);
 	index_rescan(scan, keys, 3, NULL, 0);
 	return scan;
+}
+
+/*
+ * Pin the page of a row that such a scan has come to, instead of that of the one before.
+ * Dead rows are taken off it first, as by any scan that comes to a page; but not by a
+ * transaction which may ask for what it has rolled back (chunk_given.c).
+ */
+Buffer
+inplace_chunk_page(Relation toastrel, Buffer buffer, ItemPointer tid)
+{
+	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+
+	if (BufferIsValid(buffer) && BufferGetBlockNumber(buffer) == blk)
+		return buffer;
+	buffer = ReleaseAndReadBuffer(buffer, toastrel, blk);
+	if (!inplace_any_given())
+		inplace_page_prune_opt(toastrel, buffer);
+	return buffer;
 }
 
 /* a change whose subtransaction was rolled back stands on so many others at most */
@@ -349,8 +371,7 @@ read_chunks(ValueRead *vr, Relation index, int32 first, int32 last)
 	while ((tid = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		buffer = ReleaseAndReadBuffer(buffer, vr->toastrel,
-									  ItemPointerGetBlockNumber(tid));
+		buffer = inplace_chunk_page(vr->toastrel, buffer, tid);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		read_row(vr, buffer, ItemPointerGetOffsetNumber(tid));
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);

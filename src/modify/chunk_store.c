@@ -236,8 +236,7 @@ find_chunks(ChunkStore *cs)
 		ItemPointerData row = *tid;
 
 		CHECK_FOR_INTERRUPTS();
-		buffer = ReleaseAndReadBuffer(buffer, cs->toastrel,
-									  ItemPointerGetBlockNumber(&row));
+		buffer = inplace_chunk_page(cs->toastrel, buffer, &row);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		note_row(cs, &versions, buffer, &row, vistest);
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
