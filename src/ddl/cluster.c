@@ -173,7 +173,7 @@ finish_new_slot(CopyState *cs)
  * The tuple of the new table for a version of the old one: dropped columns
  * are nulls, missing ones are filled in, large values are in the new TOAST
  * table.  The header's fixed part is that of the old tuple.  blk and off are for
- * errors.
+ * errors.  NULL if values are gone of a version that is no row's newest.
  */
 static InplaceTupleHeader
 reform(CopyState *cs, BlockNumber blk, OffsetNumber off,
@@ -197,9 +197,12 @@ reform(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	finish_new_slot(cs);
 
 	new = form_new(cs, (tup->t_natts & IP_HASEXTERNAL) != 0, newlen);
-	nattsflags = new->t_natts;
-	*new = *tup;
-	new->t_natts = nattsflags;
+	if (new != NULL)
+	{
+		nattsflags = new->t_natts;
+		*new = *tup;
+		new->t_natts = nattsflags;
+	}
 
 	ExecClearTuple(cs->new_slot);
 	ExecClearTuple(cs->old_slot);
@@ -268,30 +271,38 @@ write_simple(CopyState *cs, BlockNumber blk, OffsetNumber off,
 /*
  * The walk begins at an evicted row.  In the new table it stands as a deleted row does:
  * with the values of the version before, to which the walk is moved on.  If nobody
- * needs that it has none.
+ * needs that it has none, and the result is false.
  */
-static void
+static bool
 collect_evicted(CopyState *cs, ChainWalk *walk, CopyVersion *v)
 {
 	InplaceTupleHeaderData gone = *walk->tuple;
 
 	v->cid = InvalidCommandId;
+	v->tuple = NULL;
+	if (cs->values != NULL)
+		inplace_copies_set_newest(cs->values, false);
 	if (inplace_walk_back_needed(walk, cs->oldest_xmin))
-	{
 		v->tuple = reform(cs, walk->blk, walk->off, walk->tuple, walk->len, &v->len);
-		gone.t_natts = v->tuple->t_natts;
-	}
-	else
+	if (v->tuple != NULL)
 	{
-		v->len = SizeOfInplaceTupleHeader;
-		v->tuple = palloc(v->len);
+		gone.t_natts = v->tuple->t_natts;
+		*v->tuple = gone;
+		return true;
 	}
+	v->len = SizeOfInplaceTupleHeader;
+	v->tuple = palloc(v->len);
 	*v->tuple = gone;
+	return false;
 }
 
 /*
  * Collect the versions of a row that are to be written, the newest first.  Returns
- * their number.
+ * their number, which is 0 if nobody needs the row.
+ *
+ * Who needed a version may have gone since this command began.  Undo of its large values
+ * may then be given back before the row's own.  So the first version without them ends
+ * the chain.
  */
 static int
 collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
@@ -312,9 +323,8 @@ collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	if (HdrIsEvicted(walk->tuple))
 	{
 		v[n].replaced = replaced;
-		collect_evicted(cs, walk, &v[n++]);
 		*versions = v;
-		if (HdrIsEvicted(walk->tuple))
+		if (!collect_evicted(cs, walk, &v[n++]))
 			return n;
 		replaced = walk->rec.replaced;
 	}
@@ -332,6 +342,8 @@ collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 									  !(walk->tuple->t_infomask & IP_DELETED));
 		v[n].tuple = reform(cs, blk, off, walk->tuple, walk->len,
 							&v[n].len);
+		if (v[n].tuple == NULL)
+			break;
 		v[n].cid = fresh_cid(walk->tuple);
 		v[n].replaced = replaced;
 
@@ -410,7 +422,7 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	end_values(cs);
 	stale = n > 1 ? tup->t_infomask & IP_STALE : 0;
 
-	if (v[n - 1].tuple->t_infomask & IP_DELETED)
+	if (n == 0 || (v[n - 1].tuple->t_infomask & IP_DELETED))
 	{
 		/*
 		 * Undo ends at a delete: nobody needs the row before it, so nobody

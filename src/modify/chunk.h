@@ -125,6 +125,9 @@ extern void inplace_fetch_toast_slice(Relation toastrel, Oid valueid,
 									  int32 attrsize, int32 sliceoffset,
 									  int32 slicelength, struct varlena *result);
 
+extern struct varlena *inplace_fetch_value(Relation toastrel,
+										   const struct varlena *pointer);
+
 /* the first chunk that is not there, or -1 */
 extern int32 inplace_missing_chunk(Relation toastrel, Oid valueid, int32 attrsize);
 

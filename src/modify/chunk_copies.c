@@ -59,6 +59,13 @@ inplace_copies_set_newest(ValueCopies *copies, bool newest)
 	copies->newest = newest;
 }
 
+/* if not, the version being written may be nobody's by now */
+bool
+inplace_copies_of_newest(const ValueCopies *copies)
+{
+	return copies->newest;
+}
+
 static CopiedValue *
 copied_value(ValueCopies *copies, const struct varlena *old, HASHACTION action)
 {

@@ -479,6 +479,29 @@ inplace_fetch_toast_slice(Relation toastrel, Oid valueid, int32 attrsize,
 								 RelationGetRelationName(toastrel))));
 }
 
+/*
+ * A value as it is stored, in memory; NULL if it is not there any more.
+ */
+struct varlena *
+inplace_fetch_value(Relation toastrel, const struct varlena *pointer)
+{
+	struct varatt_external ptr;
+	struct varlena *result;
+	int32		size;
+
+	VARATT_EXTERNAL_GET_POINTER(ptr, pointer);
+	size = VARATT_EXTERNAL_GET_EXTSIZE(ptr);
+	result = (struct varlena *) palloc(size + VARHDRSZ);
+	if (VARATT_EXTERNAL_IS_COMPRESSED(ptr))
+		SET_VARSIZE_COMPRESSED(result, size + VARHDRSZ);
+	else
+		SET_VARSIZE(result, size + VARHDRSZ);
+	if (read_value(toastrel, ptr.va_valueid, size, 0, size, VARDATA(result)) < 0)
+		return result;
+	pfree(result);
+	return NULL;
+}
+
 int32
 inplace_missing_chunk(Relation toastrel, Oid valueid, int32 attrsize)
 {

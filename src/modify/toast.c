@@ -21,6 +21,7 @@
 
 #include "access/detoast.h"
 #include "access/heaptoast.h"
+#include "access/sysattr.h"
 #include "access/toast_helper.h"
 #include "access/table.h"
 #include "access/toast_internals.h"
@@ -51,6 +52,80 @@ is_of_rewritten(Relation rel, const struct varlena *value)
 		return false;
 	VARATT_EXTERNAL_GET_POINTER(ptr, value);
 	return ptr.va_toastrelid == rel->rd_toastoid;
+}
+
+/*
+ * A value in a TOAST table of ours, in memory; NULL if it is gone.  Any other value is as
+ * it is.
+ */
+static struct varlena *
+held_value(struct varlena *value)
+{
+	struct varatt_external ptr;
+	struct varlena *result = value;
+	Relation	toastrel;
+
+	if (!VARATT_IS_EXTERNAL_ONDISK(value))
+		return value;
+	VARATT_EXTERNAL_GET_POINTER(ptr, value);
+	toastrel = table_open(ptr.va_toastrelid, AccessShareLock);
+	if (RelationIsInplace(toastrel))
+		result = inplace_fetch_value(toastrel, value);
+	table_close(toastrel, AccessShareLock);
+	return result;
+}
+
+bool
+inplace_toast_hold_values(TupleTableSlot *slot, const Bitmapset *attrs)
+{
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	bool		all = bms_is_member(InvalidAttrNumber - FirstLowInvalidHeapAttributeNumber,
+									attrs);
+
+	slot_getallattrs(slot);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		struct varlena *held;
+
+		if (slot->tts_isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
+			!(all || bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, attrs)))
+			continue;
+		held = held_value((struct varlena *) DatumGetPointer(slot->tts_values[i]));
+		if (held == NULL)
+			return false;
+		slot->tts_values[i] = PointerGetDatum(held);
+	}
+	return true;
+}
+
+/*
+ * The same for a version that a rewrite writes.  Where the values were is kept, for
+ * the toaster is to know what they are copies of.
+ */
+static bool
+hold_copied(ToastTupleContext *ttc, struct varlena **pointers)
+{
+	TupleDesc	desc = RelationGetDescr(ttc->ttc_rel);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		struct varlena *value;
+		struct varlena *held;
+
+		if (ttc->ttc_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
+			continue;
+		value = (struct varlena *) DatumGetPointer(ttc->ttc_values[i]);
+		held = held_value(value);
+		if (held == NULL)
+			return false;
+		if (held == value)
+			continue;
+		if (TupleDescAttr(desc, i)->attstorage == TYPSTORAGE_PLAIN)
+			held = detoast_attr(held);
+		pointers[i] = value;
+		ttc->ttc_values[i] = PointerGetDatum(held);
+	}
+	return true;
 }
 
 /*
@@ -149,7 +224,8 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 	ToastTupleContext ttc;
 	Datum	   *oldvalues = NULL;
 	bool	   *oldisnull = NULL;
-	InplaceTupleHeader result;
+	struct varlena **copied;
+	InplaceTupleHeader result = NULL;
 	uint16		flags;
 
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
@@ -163,6 +239,7 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 	memcpy(ttc.ttc_values, slot->tts_values, natts * sizeof(Datum));
 	memcpy(ttc.ttc_isnull, slot->tts_isnull, natts * sizeof(bool));
 	ttc.ttc_attr = palloc(natts * sizeof(ToastAttrInfo));
+	copied = palloc0(natts * sizeof(struct varlena *));
 
 	if (old)
 	{
@@ -191,12 +268,18 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 													  DatumGetPointer(ttc.ttc_values[i])));
 	}
 
-	toast_tuple_init(&ttc);
-	shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE, copies);
+	if (copies == NULL || inplace_copies_of_newest(copies) || hold_copied(&ttc, copied))
+	{
+		toast_tuple_init(&ttc);
+		for (int i = 0; i < natts; i++)
+			if (copied[i] != NULL)
+				ttc.ttc_attr[i].tai_oldexternal = copied[i];
+		shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE, copies);
 
-	*len = inplace_compute_size(desc, ttc.ttc_values, ttc.ttc_isnull, &flags);
-	result = (InplaceTupleHeader) MemoryContextAlloc(outer, *len);
-	inplace_fill_tuple(desc, ttc.ttc_values, ttc.ttc_isnull, flags, result, *len);
+		*len = inplace_compute_size(desc, ttc.ttc_values, ttc.ttc_isnull, &flags);
+		result = (InplaceTupleHeader) MemoryContextAlloc(outer, *len);
+		inplace_fill_tuple(desc, ttc.ttc_values, ttc.ttc_isnull, flags, result, *len);
+	}
 
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(cxt);
