@@ -39,6 +39,7 @@
 #include "own.h"
 #include "page/protect.h"
 #include "modify/modify.h"
+#include "modify/chunk.h"
 #include "modify/room.h"
 #include "page/recent.h"
 #include "redo/redo.h"
@@ -112,6 +113,8 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	int			save_depth = inplace_executor_depth;
 	EState	   *save_estate = inplace_executor_estate;
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	PlannedStmt serial;
 	bool		outer;
 	bool		closed;
 
@@ -127,6 +130,14 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
 	closed = UndoHoldBeforeRun(queryDesc, count > 0);
+
+	/* values among its parameters may be such as no worker can fetch (the plan is shared) */
+	if (stmt->parallelModeNeeded && inplace_given_rolled_back())
+	{
+		serial = *stmt;
+		serial.parallelModeNeeded = false;
+		queryDesc->plannedstmt = &serial;
+	}
 	PG_TRY();
 	{
 		if (prev_ExecutorRun_hook)
@@ -136,6 +147,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	}
 	PG_FINALLY();
 	{
+		queryDesc->plannedstmt = stmt;
 		UndoHoldAfterRun(closed);
 		NoLockLeaveQuery(outer);
 		inplace_executor_depth = save_depth;
@@ -363,5 +375,6 @@ _PG_init(void)
 	InplaceRegisterMemoryLockCallbacks();
 	InplaceRegisterLockPrepare();
 	UndoHoldInit();
+	inplace_given_init();
 	inplace_preloaded = true;
 }

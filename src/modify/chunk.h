@@ -112,6 +112,10 @@ extern uint32 inplace_given_numbers(Oid toastrelid, Oid base, uint32 *last);
 
 extern void inplace_given_rewritten(Oid toastrelid);
 
+/* of values that have been stored: may pointers be around which others cannot follow? */
+extern bool inplace_given_rolled_back(void);
+extern void inplace_given_init(void);
+
 /* chunk_copies.c */
 struct ValueCopies;
 

@@ -13,9 +13,9 @@
  *	  have been restored and others not: so the bytes found are compared with a
  *	  hash of those that were stored.
  *
- * All of it is memory of this session.  A parallel worker does not have it: if it is
- * given such a pointer as a parameter the value is missing, or that of a change 32 or more
- * before, of the same size, which is still in undo.
+ * All of it is memory of this session.  A parallel worker does not have it, and might be
+ * given such a pointer as a parameter.  So when a subtransaction has been rolled back,
+ * queries have no workers until the transaction ends (load.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -48,6 +48,7 @@ typedef struct GivenEntry
 
 static HTAB *given_values = NULL;	/* in TopTransactionContext, */
 static TransactionId given_xid = InvalidTransactionId;	/* ... of this one */
+static bool given_rolled_back = false;	/* any of them, maybe */
 
 static uint64
 hash_of(const char *data, int32 size)
@@ -89,6 +90,7 @@ inplace_note_given(Oid toastrelid, Oid valueid, uint32 change, const char *data,
 		given_values = hash_create("inplace values of subtransactions", 64, &ctl,
 								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 		given_xid = GetTopTransactionId();
+		given_rolled_back = false;
 	}
 	if (change == 0 && hash_get_num_entries(given_values) >= MAX_NEW_VALUES)
 		return;
@@ -139,6 +141,26 @@ inplace_given_numbers(Oid toastrelid, Oid base, uint32 *last)
 			*last = entry->value.change;
 	}
 	return numbers;
+}
+
+bool
+inplace_given_rolled_back(void)
+{
+	return given_rolled_back && inplace_any_given();
+}
+
+static void
+subtransaction_ends(SubXactEvent event, SubTransactionId subid,
+					SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB && given_values != NULL)
+		given_rolled_back = true;
+}
+
+void
+inplace_given_init(void)
+{
+	RegisterSubXactCallback(subtransaction_ends, NULL);
 }
 
 /*

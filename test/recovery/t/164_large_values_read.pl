@@ -37,6 +37,37 @@ is(one($node, $dead), '0', 'deleted values are there');
 ok(defined poll_value($node, qq{SELECT bool_and(a = random_text(1950, id)) AND (SELECT count(*) FROM ($dead) d(n) WHERE n = 20) > 0 FROM t}, 60),
 	'readers take them away, if nobody needs them');
 
+# A value read in a block that is rolled back becomes a parameter of queries with parallel workers.
+one($node, q{
+	CREATE TABLE p (a text) USING inplace;
+	ALTER TABLE p ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO p VALUES (random_text(9000, 1));
+	CREATE TABLE many USING heap AS SELECT g FROM generate_series(1, 2000) g;
+	ANALYZE many;
+	CREATE FUNCTION rolled_back() RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+	DECLARE
+		v text;
+		was text;
+	BEGIN
+		BEGIN
+			UPDATE p SET a = overlay(a PLACING 'changed' FROM 3000);
+			SELECT a INTO v FROM p;
+			was := md5(v);
+			RAISE EXCEPTION 'back';
+		EXCEPTION WHEN raise_exception THEN NULL;
+		END;
+		RETURN QUERY SELECT count(*) FROM many WHERE g > 0 AND md5(left(v || g, 9000)) = was;
+	END $$});
+my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;';
+like(one($node, "$parallel EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*) FROM many WHERE g > 0"), qr/Workers Launched: [1-9]/, 'a query with workers');
+is(one($node, "$parallel SELECT rolled_back()"), '2000', '... finds the value as it was then');
+one($node, 'CREATE FUNCTION explained() RETURNS SETOF text LANGUAGE plpgsql AS $$
+	BEGIN
+		BEGIN UPDATE p SET a = reverse(a); RAISE EXCEPTION \'back\'; EXCEPTION WHEN raise_exception THEN NULL; END;
+		RETURN QUERY EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*) FROM many WHERE g > 0;
+	END $$');
+like(one($node, "$parallel SELECT * FROM explained()"), qr/Workers Launched: 0/, '... as it has none');
+
 check_clean($node, 'at the end');
 check_log($node);
 $node->stop;
