@@ -30,13 +30,14 @@
 /*
  * New values, unlike changes, need not be noted: their bases do not come again.
  * After so many of both they are not, and cannot be read when they are rolled back.
+ * Then subtransactions store every value anew.
  */
-#define MAX_NEW_VALUES	1000000
+#define MAX_GIVEN	100000
 
 typedef struct GivenKey
 {
 	Oid			toastrelid;
-	Oid			valueid;
+	Oid			valueid;		/* or base */
 } GivenKey;
 
 typedef struct GivenEntry
@@ -46,7 +47,17 @@ typedef struct GivenEntry
 	GivenValue	value;
 } GivenEntry;
 
-static HTAB *given_values = NULL;	/* in TopTransactionContext, */
+/* a value that has been changed */
+typedef struct GivenBase
+{
+	GivenKey	key;
+	uint32		numbers;		/* of the changes, a bit each */
+	bool		rewritten;
+	uint32		last;			/* change, if not rewritten since */
+} GivenBase;
+
+static HTAB *given_values = NULL;	/* both in TopTransactionContext, */
+static HTAB *given_bases = NULL;
 static TransactionId given_xid = InvalidTransactionId;	/* ... of this one */
 static bool given_rolled_back = false;	/* any of them, maybe */
 
@@ -68,6 +79,45 @@ inplace_any_given(void)
 	return given_values != NULL;
 }
 
+static void
+make_given(void)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = sizeof(GivenKey);
+	ctl.entrysize = sizeof(GivenBase);
+	ctl.hcxt = TopTransactionContext;
+	given_bases = hash_create("inplace changes of subtransactions", 64, &ctl,
+							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	ctl.entrysize = sizeof(GivenEntry);
+	given_values = hash_create("inplace values of subtransactions", 64, &ctl,
+							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	given_xid = GetTopTransactionId();
+	given_rolled_back = false;
+}
+
+/* can no more be noted? */
+static bool
+given_is_full(void)
+{
+	return hash_get_num_entries(given_values) >= MAX_GIVEN;
+}
+
+static void
+note_change(Oid toastrelid, Oid valueid, uint32 change)
+{
+	GivenKey	key = {toastrelid, ChunkBase(valueid)};
+	bool		found;
+	GivenBase  *base = hash_search(given_bases, &key, HASH_ENTER, &found);
+
+	if (!found)
+		base->numbers = 0;
+	if (!found || base->rewritten || ChangePrecedes(base->last, change))
+		base->last = change;
+	base->rewritten = false;
+	base->numbers |= (uint32) 1 << ChangeNumber(change);
+}
+
 /*
  * A value has been stored.
  */
@@ -81,18 +131,10 @@ inplace_note_given(Oid toastrelid, Oid valueid, uint32 change, const char *data,
 	if (GetCurrentTransactionNestLevel() <= 1)
 		return;
 	if (!inplace_any_given())
-	{
-		HASHCTL		ctl;
-
-		ctl.keysize = sizeof(GivenKey);
-		ctl.entrysize = sizeof(GivenEntry);
-		ctl.hcxt = TopTransactionContext;
-		given_values = hash_create("inplace values of subtransactions", 64, &ctl,
-								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		given_xid = GetTopTransactionId();
-		given_rolled_back = false;
-	}
-	if (change == 0 && hash_get_num_entries(given_values) >= MAX_NEW_VALUES)
+		make_given();
+	if (change != 0)
+		note_change(toastrelid, valueid, change);
+	else if (given_is_full())
 		return;
 	entry = hash_search(given_values, &key, HASH_ENTER, NULL);
 	entry->rewritten = false;
@@ -120,27 +162,24 @@ inplace_is_given(const GivenValue *given, const char *data, int32 size)
 
 /*
  * The numbers that a value's base has been given with, a bit each; *last becomes the last
- * change of them if that is later.
+ * change of them if that is later.  All are taken if another could not be noted.
  */
 uint32
 inplace_given_numbers(Oid toastrelid, Oid base, uint32 *last)
 {
-	uint32		numbers = 0;
+	GivenKey	key = {toastrelid, base};
+	GivenBase  *given;
 
 	if (!inplace_any_given())
 		return 0;
-	for (uint32 number = 0; number < CHUNK_ID_STEP; number++)
-	{
-		GivenKey	key = {toastrelid, base + number};
-		GivenEntry *entry = hash_search(given_values, &key, HASH_FIND, NULL);
-
-		if (entry == NULL)
-			continue;
-		numbers |= (uint32) 1 << number;
-		if (!entry->rewritten && ChangePrecedes(*last, entry->value.change))
-			*last = entry->value.change;
-	}
-	return numbers;
+	if (given_is_full() && GetCurrentTransactionNestLevel() > 1)
+		return PG_UINT32_MAX;
+	given = hash_search(given_bases, &key, HASH_FIND, NULL);
+	if (given == NULL)
+		return 0;
+	if (!given->rewritten && ChangePrecedes(*last, given->last))
+		*last = given->last;
+	return given->numbers;
 }
 
 bool
@@ -172,9 +211,14 @@ inplace_given_rewritten(Oid toastrelid)
 {
 	HASH_SEQ_STATUS seq;
 	GivenEntry *entry;
+	GivenBase  *base;
 
 	if (!inplace_any_given())
 		return;
+	hash_seq_init(&seq, given_bases);
+	while ((base = hash_seq_search(&seq)) != NULL)
+		if (base->key.toastrelid == toastrelid)
+			base->rewritten = true;
 	hash_seq_init(&seq, given_values);
 	while ((entry = hash_seq_search(&seq)) != NULL)
 		if (entry->key.toastrelid == toastrelid)

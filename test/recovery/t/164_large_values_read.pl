@@ -37,6 +37,46 @@ is(one($node, $dead), '0', 'deleted values are there');
 ok(defined poll_value($node, qq{SELECT bool_and(a = random_text(1950, id)) AND (SELECT count(*) FROM ($dead) d(n) WHERE n = 20) > 0 FROM t}, 60),
 	'readers take them away, if nobody needs them');
 
+# What a session notes of values of its subtransactions has a bound.  Beyond it values that were
+# rolled back may be gone, but never are others.
+one($node, q{
+	CREATE TABLE c (id int, a text) USING inplace WITH (toast_tuple_target = 128);
+	ALTER TABLE c ALTER a SET STORAGE EXTERNAL;
+	CREATE TABLE d (a text) USING inplace;
+	ALTER TABLE d ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO d VALUES (random_text(9000, 1));
+	CREATE FUNCTION many_back() RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE
+		v1 text; v20 text; v40 text;
+		was1 text; was20 text; was40 text; was69 text;
+		said text := '';
+	BEGIN
+		FOR i IN 1 .. 70 LOOP
+			BEGIN
+				UPDATE d SET a = overlay(a PLACING 'v' || lpad(i::text, 3) FROM 3000);
+				IF i = 1 THEN SELECT a, md5(a) INTO v1, was1 FROM d; END IF;
+				IF i = 20 THEN SELECT a, md5(a) INTO v20, was20 FROM d; END IF;
+				IF i = 40 THEN SELECT a, md5(a) INTO v40, was40 FROM d; END IF;
+				IF i = 69 THEN SELECT md5(a) INTO was69 FROM d; END IF;
+				IF i % 3 > 0 THEN RAISE EXCEPTION 'back'; END IF;
+			EXCEPTION WHEN raise_exception THEN NULL;
+			END;
+		END LOOP;
+		BEGIN IF md5(v1) <> was1 THEN said := said || '1 '; END IF; EXCEPTION WHEN data_corrupted THEN NULL; END;
+		BEGIN IF md5(v20) <> was20 THEN said := said || '20 '; END IF; EXCEPTION WHEN data_corrupted THEN NULL; END;
+		BEGIN IF md5(v40) <> was40 THEN said := said || '40 '; END IF; EXCEPTION WHEN data_corrupted THEN NULL; END;
+		RETURN said || (SELECT md5(a) = was69 FROM d);
+	END $$});
+is(one($node, q{
+	BEGIN;
+	SAVEPOINT s;
+	INSERT INTO c SELECT g, lpad(g::text, 200) FROM generate_series(1, 200000) g;
+	SELECT sum(used_bytes) BETWEEN 3000000 AND 7500000 FROM pg_backend_memory_contexts WHERE name LIKE 'inplace % of subtransactions';
+	RELEASE s;
+	SELECT many_back();
+	COMMIT}), "t\ntrue", 'memory for values of subtransactions is bounded');
+is(one($node, 'SELECT many_back()'), 'true', '... and so it is with few');
+
 # A value read in a block that is rolled back becomes a parameter of queries with parallel workers.
 one($node, q{
 	CREATE TABLE p (a text) USING inplace;
