@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * after_upgrade.c
- *	  TOAST tables of ours after pg_upgrade.
+ *	  TOAST tables of ours, and of heap's, after pg_upgrade.
  *
  * pg_upgrade has the new cluster make each TOAST table anew, and gives it the old file
- * afterwards.  What it is made from does not say whose it was.  So it is a heap table
- * there (ddl.c), and the file tells what it has to be: inplace.after_upgrade() looks
- * at its first page with rows, and puts the right access method into the catalog.  A
- * TOAST table without rows stays heap's.
+ * afterwards.  What it is made from does not say whose it was.  So each TOAST table of an
+ * inplace table is ours there (ddl.c), and has a mark (page/whose_file.c).  The file
+ * tells what it has to be: inplace.after_upgrade() puts the right access method into
+ * the catalog, and takes the mark away.  One without rows comes to be of the method that
+ * inplace.toast_in_place says.
  *
- * Until then its undo waits (undo/tick.c).  And statements on the table are refused (whose_page.c).  Autovacuum asks none
- * of these hooks.  So a worker is ended when its first transaction commits, which it does
- * before it vacuums anything.
+ * Ours and not heap's, because all our functions know a page of heap's, and heap's do
+ * not know ours.  Until then what touches its values, and VACUUM, is refused.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,14 +24,17 @@
 #include "access/xact.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
+#include "ddl/ddl.h"
 #include "ddl/whose_page.h"
 #include "own.h"
 #include "page/whose_file.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/rel.h"
+#include "utils/relcache.h"
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(inplace_after_upgrade);
@@ -63,49 +66,78 @@ candidates(void)
 }
 
 /*
- * Is the table ours, and its TOAST table a heap table with a file of ours?
+ * The method that the TOAST table of a table of ours has to have.
  */
-static bool
-toast_is_mistaken(Relation rel, LOCKMODE lockmode)
+static Oid
+right_method(Relation rel, Relation toastrel, bool marked)
 {
-	Relation	toastrel;
+	switch (inplace_whose_rows(toastrel))
+	{
+		case ROWS_OURS:
+			return rel->rd_rel->relam;
+		case ROWS_HEAPS:
+			return HEAP_TABLE_AM_OID;
+		case ROWS_NOBODYS:
+			break;
+	}
+	return marked && !inplace_toast_in_place ? HEAP_TABLE_AM_OID : toastrel->rd_rel->relam;
+}
+
+static bool
+is_to_be_changed(Relation rel, Oid toastid, LOCKMODE lockmode, Oid *am, bool *marked)
+{
+	Relation	toastrel = table_open(toastid, lockmode);
 	bool		result;
 
-	toastrel = table_open(rel->rd_rel->reltoastrelid, lockmode);
-	result = toastrel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-		inplace_heap_has_our_file(toastrel);
+	*marked = inplace_has_mark_of_upgrade(toastid);
+	*am = right_method(rel, toastrel, *marked);
+	result = *marked || *am != toastrel->rd_rel->relam;
 	table_close(toastrel, result ? NoLock : lockmode);
 	return result;
 }
 
-/*
- * The same, with the TOAST table locked exclusively if so.  Those that are right are
- * looked at beside others who use them.
- */
 static bool
-lock_mistaken_toast(Relation rel)
-{
-	if (!RelationIsInplace(rel) || !OidIsValid(rel->rd_rel->reltoastrelid) ||
-		!toast_is_mistaken(rel, AccessShareLock))
-		return false;
-
-	/* (two that came here with it would wait for each other) */
-	UnlockRelationOid(rel->rd_rel->reltoastrelid, AccessShareLock);
-	return toast_is_mistaken(rel, AccessExclusiveLock);
-}
-
-static void
 set_method(Oid relid, Oid am)
 {
 	Relation	pg_class = table_open(RelationRelationId, RowExclusiveLock);
 	HeapTuple	tuple = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(relid));
+	bool		changed;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for relation %u", relid);
+	changed = ((Form_pg_class) GETSTRUCT(tuple))->relam != am;
 	((Form_pg_class) GETSTRUCT(tuple))->relam = am;
-	CatalogTupleUpdate(pg_class, &tuple->t_self, tuple);
+	if (changed)
+		CatalogTupleUpdate(pg_class, &tuple->t_self, tuple);
 	heap_freetuple(tuple);
 	table_close(pg_class, RowExclusiveLock);
+	return changed;
+}
+
+/*
+ * Has the TOAST table been given another method?  One that is right is looked at beside
+ * others who use it.
+ */
+static bool
+settle_toast(Relation rel)
+{
+	Oid			toastid = rel->rd_rel->reltoastrelid;
+	bool		marked;
+	Oid			am;
+
+	if (!is_to_be_changed(rel, toastid, AccessShareLock, &am, &marked))
+		return false;
+
+	/* (two that came here with it would wait for each other) */
+	UnlockRelationOid(toastid, AccessShareLock);
+	if (!is_to_be_changed(rel, toastid, AccessExclusiveLock, &am, &marked))
+		return false;
+
+	if (marked)
+		inplace_mark_of_upgrade(toastid, false);
+
+	/* (nothing depends on its method but through its table) */
+	return set_method(toastid, am);
 }
 
 Datum
@@ -125,76 +157,43 @@ inplace_after_upgrade(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		if (rel == NULL)
 			continue;
-		if (lock_mistaken_toast(rel))
-		{
-			/* (nothing depends on its method but through its table) */
-			set_method(rel->rd_rel->reltoastrelid, rel->rd_rel->relam);
+		if (RelationIsInplace(rel) && OidIsValid(rel->rd_rel->reltoastrelid) &&
+			settle_toast(rel))
 			n++;
-		}
 		relation_close(rel, AccessShareLock);
 	}
 	PG_RETURN_INT64(n);
 }
 
-/*
- * An error if the TOAST table is a mistaken one that nobody has vacuumed yet.  What is
- * locked is left out: its holder knows what it is.
- */
+/* ---------------- while pg_upgrade restores the catalogs ---------------- */
+
+static object_access_hook_type prev_object_access_hook = NULL;
+
 static void
-check_unvacuumed_toast(Oid relid)
+mark_created(ObjectAccessType access, Oid classId, Oid objectId, int subId, void *arg)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			toastid = InvalidOid;
-	bool		unvacuumed = false;
+	Relation	rel;
 
-	if (HeapTupleIsValid(tuple))
-	{
-		toastid = ((Form_pg_class) GETSTRUCT(tuple))->reltoastrelid;
-		ReleaseSysCache(tuple);
-		tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(toastid));
-	}
-	if (HeapTupleIsValid(tuple))
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-
-		unvacuumed = form->relam == HEAP_TABLE_AM_OID && form->relpages == 0;
-		ReleaseSysCache(tuple);
-	}
-	if (unvacuumed && ConditionalLockRelationOid(toastid, AccessShareLock))
-	{
-		Relation	toastrel = try_relation_open(toastid, NoLock);
-
-		if (toastrel != NULL)
-		{
-			inplace_check_whose_file(toastrel);
-			relation_close(toastrel, NoLock);
-		}
-		UnlockRelationOid(toastid, AccessShareLock);
-	}
-}
-
-/*
- * Before the first commit of an autovacuum worker.
- */
-static void
-guard_autovacuum(XactEvent event, void *arg)
-{
-	static bool looked = false;
-	List	   *relids;
-	ListCell   *lc;
-
-	if (event != XACT_EVENT_PRE_COMMIT || looked ||
-		MyBackendType != B_AUTOVAC_WORKER || !InplaceInstalledHere())
+	if (prev_object_access_hook)
+		prev_object_access_hook(access, classId, objectId, subId, arg);
+	if (access != OAT_POST_CREATE || classId != RelationRelationId || subId != 0 ||
+		!InplaceInstalledHere())
 		return;
-	looked = true;
-	relids = candidates();
-	foreach(lc, relids)
-		check_unvacuumed_toast(lfirst_oid(lc));
-	list_free(relids);
+
+	/* the catalog does not show it yet */
+	rel = RelationIdGetRelation(objectId);
+	if (!RelationIsValid(rel))
+		return;
+	if (rel->rd_rel->relkind == RELKIND_TOASTVALUE && RelationIsInplace(rel))
+		inplace_mark_of_upgrade(objectId, true);
+	RelationClose(rel);
 }
 
 void
 inplace_after_upgrade_init(void)
 {
-	RegisterXactCallback(guard_autovacuum, NULL);
+	if (!IsBinaryUpgrade)
+		return;
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = mark_created;
 }

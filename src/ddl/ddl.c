@@ -203,7 +203,7 @@ inplace_toast_am(Relation rel)
 
 	/* after_upgrade.c */
 	if (IsBinaryUpgrade)
-		return HEAP_TABLE_AM_OID;
+		return rel->rd_rel->relam;
 	if (OidIsValid(rel->rd_rel->relrewrite))
 	{
 		Relation	old = table_open(rel->rd_rel->relrewrite, AccessShareLock);

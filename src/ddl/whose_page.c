@@ -8,14 +8,12 @@
  * round.  A page of a heap table under our method is found whenever it is read
  * (RowPage, page/page.h).  Heap's functions look at nothing that would tell them,
  * and take a page of ours for rows of theirs; an index-only scan looks at no
- * page at all.  So the first page with rows of a table is looked at before a
- * statement uses it: when it is planned, when the executor opens it to put rows
- * there, and before utility statements that read or write tables.
+ * page at all.  So the first page with rows of a table is looked at
+ * (page/whose_file.c) before a statement uses it: when it is planned, when the
+ * executor opens it to put rows there, and before utility statements that read or
+ * write tables.
  *
- * That is done once for each file and method in a session, for a file changes
- * hands only with a new entry in the catalog, or while the server is down.
- *
- * Not found are tables that nothing but autovacuum comes to, and partitions
+ * Not found are heap tables that nothing but autovacuum comes to, and partitions
  * that nothing but an INSERT into their parent does: there is no hook on
  * the way.
  *
@@ -45,144 +43,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* a file under a method; without padding, for it is hashed as bytes */
-typedef struct SeenFile
-{
-	Oid			spc;
-	Oid			db;
-	Oid			rel;
-	Oid			relam;
-	Oid			toast;			/* its TOAST table, looked at as well */
-	uint32		temporary;
-} SeenFile;
-
-/* after that many the table of them is emptied */
-#define MAX_SEEN_FILES	10000
-
-/* how far to look for a page with rows; in a TOAST table to its end (after_upgrade.c) */
-#define MAX_BLANK_PAGES	16
-
-static HTAB *seen_files = NULL;
-
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
-
-static void
-make_seen_files(void)
-{
-	HASHCTL		ctl;
-
-	if (seen_files != NULL)
-		hash_destroy(seen_files);
-	seen_files = NULL;
-	ctl.keysize = sizeof(SeenFile);
-	ctl.entrysize = sizeof(SeenFile);
-	ctl.hcxt = TopMemoryContext;
-	seen_files = hash_create("inplace files seen", 256, &ctl,
-							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-static void
-wrong_page(Relation rel, BlockNumber blk, const char *owner, const char *am)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("page in block %u of relation \"%s\" is one of %s table",
-					blk, RelationGetRelationName(rel), owner),
-			 errdetail("The relation's access method is %s.", am),
-			 rel->rd_rel->relkind == RELKIND_TOASTVALUE ?
-			 errhint("After pg_upgrade, call inplace.after_upgrade().") :
-			 errhint("A program that knows only heap has given it another table's file.")));
-}
-
-/*
- * Look at the first page that anything is on.  One that may be nobody's is left
- * to those who read it.
- */
-static void
-check_first_page(Relation rel)
-{
-	bool		is_heap = rel->rd_rel->relam == HEAP_TABLE_AM_OID;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
-
-	if (rel->rd_rel->relkind != RELKIND_TOASTVALUE)
-		nblocks = Min(nblocks, MAX_BLANK_PAGES);
-
-	for (BlockNumber blk = 0; blk < nblocks; blk++)
-	{
-		PGIOAlignedBlock copy;
-		Page		page = (Page) copy.data;
-		PageHeader	phdr = (PageHeader) page;
-
-		CHECK_FOR_INTERRUPTS();
-		inplace_copy_page(rel, blk, page);
-		if (inplace_page_is_blank(page))
-			continue;
-		if (phdr->pd_lower < SizeOfPageHeaderData ||
-			phdr->pd_lower > phdr->pd_upper ||
-			phdr->pd_upper > phdr->pd_special || phdr->pd_special != BLCKSZ)
-			return;
-		if (is_heap && RowPageIsMarked(page))
-			wrong_page(rel, blk, "an inplace", "heap");
-		if (!is_heap && phdr->pd_lower == RowPageLinesEnd(page))
-			wrong_page(rel, blk, "a heap", "inplace");
-		return;
-	}
-}
-
-/*
- * Is it a table of heap's, or of ours, that has not been looked at yet?  A standby
- * has no file of an unlogged one, and the server says what cannot be done there.
- */
-static bool
-is_to_be_looked_at(Relation rel, SeenFile *key)
-{
-	Form_pg_class form = rel->rd_rel;
-
-	if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_MATVIEW &&
-		 form->relkind != RELKIND_TOASTVALUE) ||
-		RelationGetRelid(rel) < FirstNormalObjectId ||
-		RELATION_IS_OTHER_TEMP(rel) ||
-		(form->relpersistence != RELPERSISTENCE_PERMANENT && RecoveryInProgress()) ||
-		(form->relam != HEAP_TABLE_AM_OID && !RelationIsInplace(rel)))
-		return false;
-
-	key->spc = LocatorSpc(RelLocator(rel));
-	key->db = LocatorDb(RelLocator(rel));
-	key->rel = LocatorRel(RelLocator(rel));
-	key->relam = form->relam;
-	key->toast = form->reltoastrelid;
-	key->temporary = form->relpersistence == RELPERSISTENCE_TEMP;
-	return seen_files == NULL ||
-		hash_search(seen_files, key, HASH_FIND, NULL) == NULL;
-}
-
-/*
- * An error if the table's file is not of its access method, or, of one of ours, that of
- * its TOAST table.  The table is locked.
- */
-void
-inplace_check_whose_file(Relation rel)
-{
-	SeenFile	key;
-
-	if (!is_to_be_looked_at(rel, &key))
-		return;
-	check_first_page(rel);
-	if (OidIsValid(key.toast) && RelationIsInplace(rel))
-	{
-		Relation	toastrel = try_relation_open(key.toast, AccessShareLock);
-
-		if (toastrel != NULL)
-		{
-			inplace_check_whose_file(toastrel);
-			relation_close(toastrel, AccessShareLock);
-		}
-	}
-	if (seen_files == NULL || hash_get_num_entries(seen_files) >= MAX_SEEN_FILES)
-		make_seen_files();
-	(void) hash_search(seen_files, &key, HASH_ENTER, NULL);
-}
 
 /* ---------------- statements ---------------- */
 

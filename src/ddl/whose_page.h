@@ -12,7 +12,6 @@
 
 #include "nodes/nodes.h"
 
-extern void inplace_check_whose_file(Relation rel);
 extern void inplace_check_tables_of(Node *stmt);
 extern void inplace_whose_page_init(void);
 

@@ -60,6 +60,7 @@
 #include "modify/chunk.h"
 #include "page/page.h"
 #include "page/tuple.h"
+#include "page/whose_file.h"
 #include "row/visibility.h"
 #include "row/walk.h"
 #include "utils/fmgroids.h"
@@ -468,6 +469,7 @@ inplace_fetch_toast_slice(Relation toastrel, Oid valueid, int32 attrsize,
 	/* what may be needed is held back by one */
 	if (!HaveRegisteredOrActiveSnapshot())
 		elog(ERROR, "cannot fetch toast data without an active snapshot");
+	inplace_check_toast_table(toastrel);
 
 	missing = read_value(toastrel, valueid, attrsize, sliceoffset, slicelength,
 						 VARDATA(result));

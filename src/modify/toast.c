@@ -28,6 +28,7 @@
 #include "modify/chunk.h"
 #include "modify/toast.h"
 #include "page/tuple.h"
+#include "page/whose_file.h"
 #include "utils/memutils.h"
 
 static Size
@@ -142,6 +143,7 @@ externalize(ToastTupleContext *ttc, int att, int options, ValueCopies *copies)
 	struct varlena *copy = NULL;
 	Datum		value = ttc->ttc_values[att];
 
+	inplace_check_toast_table(toastrel);
 	if (!RelationIsInplace(toastrel))
 		toast_tuple_externalize(ttc, att, options);
 	else
@@ -314,6 +316,7 @@ delete_value(Relation rel, Datum value, const struct varlena *kept, bool unused)
 
 	VARATT_EXTERNAL_GET_POINTER(ptr, (struct varlena *) DatumGetPointer(value));
 	toastrel = table_open(ptr.va_toastrelid, RowExclusiveLock);
+	inplace_check_toast_table(toastrel);
 	if (!RelationIsInplace(toastrel))
 	{
 		toast_delete_datum(rel, value, unused);

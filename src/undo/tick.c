@@ -156,7 +156,7 @@ TargetOpen(UndoTick *tick, Oid spc, Oid relnumber)
 		/* a TOAST table of ours after pg_upgrade: ddl/after_upgrade.c */
 		tick->target_missing = rel->rd_rel->relkind == RELKIND_TOASTVALUE &&
 			rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-			inplace_heap_has_our_file(rel) ? UNDO_SCAN_LATER : UNDO_SCAN_DONE;
+			inplace_whose_rows(rel) == ROWS_OURS ? UNDO_SCAN_LATER : UNDO_SCAN_DONE;
 		relation_close(rel, RowExclusiveLock);
 		return;
 	}
