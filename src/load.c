@@ -211,7 +211,8 @@ static const struct config_enum_entry default_index_methods[] = {
 
 static const UndoRows rows_of_undo = {
 	.restore = InplaceRestoreTid,
-	.find_releasable = UndoFindReleasable
+	.find_releasable = UndoFindReleasable,
+	.after_upgrade = inplace_settle_marked
 };
 
 static void

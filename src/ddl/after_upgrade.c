@@ -11,7 +11,9 @@
  * inplace.toast_in_place says.
  *
  * Ours and not heap's, because all our functions know a page of heap's, and heap's do
- * not know ours.  Until then what touches its values, and VACUUM, is refused.
+ * not know ours.  Until then what touches its values, and VACUUM, is refused.  As a rule
+ * nobody notices: the first undo worker that comes to the database does it, and statements
+ * wait for that (whose_page.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -33,8 +35,10 @@
 #include "page/whose_file.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(inplace_after_upgrade);
@@ -116,23 +120,32 @@ set_method(Oid relid, Oid am)
 
 /*
  * Has the TOAST table been given another method?  One that is right is looked at beside
- * others who use it.
+ * others who use it.  With dont_wait, *later is set if it is locked by others.
  */
 static bool
-settle_toast(Relation rel)
+settle_toast(Relation rel, bool dont_wait, bool *later)
 {
 	Oid			toastid = rel->rd_rel->reltoastrelid;
 	bool		marked;
 	Oid			am;
 
-	if (!is_to_be_changed(rel, toastid, AccessShareLock, &am, &marked))
+	if (!RelationIsInplace(rel) || !OidIsValid(toastid) ||
+		!is_to_be_changed(rel, toastid, AccessShareLock, &am, &marked))
 		return false;
 
 	/* (two that came here with it would wait for each other) */
 	UnlockRelationOid(toastid, AccessShareLock);
-	if (!is_to_be_changed(rel, toastid, AccessExclusiveLock, &am, &marked))
+	if (dont_wait)
+	{
+		if (!ConditionalLockRelationOid(toastid, AccessExclusiveLock))
+		{
+			*later = true;
+			return false;
+		}
+	}
+	if (!is_to_be_changed(rel, toastid, dont_wait ? NoLock : AccessExclusiveLock,
+						  &am, &marked))
 		return false;
-
 	if (marked)
 		inplace_mark_of_upgrade(toastid, false);
 
@@ -157,12 +170,86 @@ inplace_after_upgrade(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		if (rel == NULL)
 			continue;
-		if (RelationIsInplace(rel) && OidIsValid(rel->rd_rel->reltoastrelid) &&
-			settle_toast(rel))
+		if (settle_toast(rel, false, NULL))
 			n++;
 		relation_close(rel, AccessShareLock);
 	}
 	PG_RETURN_INT64(n);
+}
+
+/* ---------------- in an undo worker ---------------- */
+
+/*
+ * Tables whose TOAST tables have the mark.
+ */
+static List *
+tables_with_mark(void)
+{
+	List	   *relids;
+	List	   *marked = NIL;
+	ListCell   *lc;
+
+	if (!InplaceInstalledNow())
+		return NIL;
+	relids = candidates();
+	foreach(lc, relids)
+	{
+		HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(lfirst_oid(lc)));
+		Oid			toastid;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		toastid = ((Form_pg_class) GETSTRUCT(tuple))->reltoastrelid;
+		ReleaseSysCache(tuple);
+		if (OidIsValid(toastid) && inplace_has_mark_of_upgrade(toastid))
+		{
+			MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+			marked = lappend_oid(marked, lfirst_oid(lc));
+			MemoryContextSwitchTo(old);
+		}
+	}
+	return marked;
+}
+
+/*
+ * The same, before the worker does anything else.  Each table in a transaction of its
+ * own, for there may be more than locks can be had.  Nobody is waited for.  False if
+ * some are locked by others.
+ */
+bool
+inplace_settle_marked(void)
+{
+	List	   *relids;
+	ListCell   *lc;
+	bool		later = false;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	relids = tables_with_mark();
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	foreach(lc, relids)
+	{
+		Oid			relid = lfirst_oid(lc);
+		Relation	rel;
+
+		CHECK_FOR_INTERRUPTS();
+		StartTransactionCommand();
+		PushActiveSnapshot(GetTransactionSnapshot());
+		if (!ConditionalLockRelationOid(relid, AccessShareLock))
+			later = true;
+		else if ((rel = try_relation_open(relid, NoLock)) != NULL)
+		{
+			(void) settle_toast(rel, true, &later);
+			relation_close(rel, NoLock);
+		}
+		PopActiveSnapshot();
+		CommitTransactionCommand();
+	}
+	list_free(relids);
+	return !later;
 }
 
 /* ---------------- while pg_upgrade restores the catalogs ---------------- */

@@ -33,18 +33,58 @@
 #include "nodes/parsenodes.h"
 #include "optimizer/plancat.h"
 #include "own.h"
-#include "page/page.h"
 #include "page/whose_file.h"
-#include "storage/bufmgr.h"
+#include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "undo/worker.h"
 #include "utils/acl.h"
-#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+/* how long statements of a session wait for an undo worker in all (after_upgrade.c) */
+#define AFTER_UPGRADE_WAIT_MS	10000
+
+/*
+ * After pg_upgrade a worker looks whose TOAST tables are.  Give it the time, for what
+ * touches large values would be refused.  The table is locked, its TOAST table is not.
+ */
+static void
+wait_for_after_upgrade(Relation rel)
+{
+	static bool waited = false;
+	TimestampTz start;
+
+	if (waited || !RelationIsInplace(rel) ||
+		!OidIsValid(rel->rd_rel->reltoastrelid) || RecoveryInProgress())
+		return;
+	start = GetCurrentTimestamp();
+	while (inplace_has_mark_of_upgrade(rel->rd_rel->reltoastrelid))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!UndoWorkerMayCome() ||
+			TimestampDifferenceExceeds(start, GetCurrentTimestamp(),
+									   AFTER_UPGRADE_WAIT_MS))
+		{
+			waited = true;
+			return;
+		}
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 20, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+	}
+}
+
+static void
+look_at(Relation rel)
+{
+	if (inplace_check_whose_file(rel))
+		wait_for_after_upgrade(rel);
+}
 
 /* ---------------- statements ---------------- */
 
@@ -66,7 +106,7 @@ check_relid(Oid relid, bool wait)
 	rel = try_relation_open(relid, NoLock);
 	if (rel != NULL)
 	{
-		inplace_check_whose_file(rel);
+		look_at(rel);
 		relation_close(rel, NoLock);
 	}
 	UnlockRelationOid(relid, AccessShareLock);
@@ -212,7 +252,7 @@ look_before_planning(PlannerInfo *root, Oid relid, bool inhparent,
 	rel = RelationIdGetRelation(relid);
 	if (!RelationIsValid(rel))
 		return;
-	inplace_check_whose_file(rel);
+	look_at(rel);
 	RelationClose(rel);
 }
 
@@ -235,7 +275,7 @@ look_before_writing(QueryDesc *queryDesc, int eflags)
 
 		if (rel->rd_rel->relam == HEAP_TABLE_AM_OID ||
 			OidIsValid(rel->rd_rel->reltoastrelid))
-			inplace_check_whose_file(rel);
+			look_at(rel);
 	}
 }
 

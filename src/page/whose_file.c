@@ -230,15 +230,16 @@ can_be_looked_at(Relation rel, SeenFile *key)
 
 /*
  * An error if the table's file is not of its access method, or, of one of ours, that of
- * its heap TOAST table.  (One of ours tells by itself.)  The table is locked.
+ * its heap TOAST table.  (One of ours tells by itself.)  The table is locked.  False if it
+ * has been looked at before.
  */
-void
+bool
 inplace_check_whose_file(Relation rel)
 {
 	SeenFile	key;
 
 	if (!can_be_looked_at(rel, &key) || is_seen(&key))
-		return;
+		return false;
 	check_first_page(rel);
 	if (OidIsValid(key.toast) && RelationIsInplace(rel))
 	{
@@ -247,11 +248,12 @@ inplace_check_whose_file(Relation rel)
 		if (toastrel != NULL)
 		{
 			if (!RelationIsInplace(toastrel))
-				inplace_check_whose_file(toastrel);
+				(void) inplace_check_whose_file(toastrel);
 			relation_close(toastrel, AccessShareLock);
 		}
 	}
 	note_seen(&key);
+	return true;
 }
 
 /*

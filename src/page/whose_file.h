@@ -27,7 +27,7 @@ extern RowsOwner inplace_whose_rows(Relation rel);
 extern void inplace_mark_of_upgrade(Oid toastrelid, bool set);
 extern bool inplace_has_mark_of_upgrade(Oid toastrelid);
 
-extern void inplace_check_whose_file(Relation rel);
+extern bool inplace_check_whose_file(Relation rel);
 extern void inplace_check_toast_table(Relation toastrel);
 
 #endif							/* INPLACE_WHOSE_FILE_H */

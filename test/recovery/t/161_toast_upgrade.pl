@@ -1,5 +1,6 @@
 # pg_upgrade of TOAST tables of ours, of heap's, and of empty ones.  The new cluster makes them all
-# ours; whatever touches values in them is refused until inplace.after_upgrade() has been called.
+# ours; whatever touches values in them is refused until inplace.after_upgrade() has been called, or
+# an undo worker has come, for which statements wait.
 
 use strict;
 use warnings;
@@ -45,8 +46,8 @@ my $tables = q{
 	INSERT INTO heaps SELECT g, repeat('gone', 2000) FROM generate_series(1, 300) g;
 	INSERT INTO heaps VALUES (301, repeat('last', 2000));
 	DELETE FROM heaps WHERE id < 301};
-$old->safe_psql('postgres', 'CREATE DATABASE second');
-foreach my $db (qw(postgres second))
+$old->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(second third);
+foreach my $db (qw(postgres second third))
 {
 	$old->safe_psql($db, $_) foreach $tables, 'VACUUM emptied', 'VACUUM heaps';
 }
@@ -54,7 +55,7 @@ $old->safe_psql('postgres', 'ALTER DATABASE second SET inplace.toast_in_place = 
 # (and what has been rolled back is still on the pages)
 $old->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $old->restart;
-one($old, "BEGIN; UPDATE t SET a = 'lost' || a; ROLLBACK", $_) foreach qw(postgres second);
+one($old, "BEGIN; UPDATE t SET a = 'lost' || a; ROLLBACK", $_) foreach qw(postgres second third);
 my @tables = qw(t blank emptied u m p1 p2 heaps);
 my %before = map { $_ => contents($old, $_) } @tables;
 $old->stop('fast');
@@ -108,6 +109,16 @@ is(one($new, q{SELECT inplace.after_upgrade()}, 'second'), '3', 'a database with
 (my $off = $after) =~ s/blank inplace/blank heap/;
 is(one($new, $methods, 'second'), $off, '... has an empty heap TOAST table');
 is(contents($new, 't', 'second'), $before{t}, '... and one of ours');
+
+# Undo workers do it by themselves.
+$new->append_conf('postgresql.conf', 'max_worker_processes = 8');
+$new->restart;
+is(contents($new, $_, 'third'), $before{$_}, "contents of $_ as soon as the server is up") foreach qw(heaps t);
+ok(defined poll_value($new, qq{SELECT ($methods) = '$after'}, 60, 'third'), 'TOAST tables are what they have to be');
+is(contents($new, $_, 'third'), $before{$_}, "contents of $_") foreach @tables;
+one($new, q{UPDATE heaps SET a = 'new' || a; UPDATE t SET a = 'new' || a}, 'third');
+check_clean($new, 'third database', 'third');
 $new->stop;
+check_log($new);
 
 done_testing();
