@@ -11,7 +11,8 @@
  *					of a new value 0
  *		int32		chunk 0 only: the size of the whole value as it is stored
  *	  and the value's bytes follow, TOAST_MAX_CHUNK_SIZE of them but in the last chunk,
- *	  where a heap TOAST table has its chunks end, too.  Chunk 0 changes with
+ *	  where a heap TOAST table has its chunks end, too.  After the value's end the last
+ *	  chunk may have bytes that mean nothing, as its row gets no shorter.  Chunk 0 changes with
  *	  every change of the value, others only if their bytes do.  The id in a TOAST
  *	  pointer is the base plus the number of the change modulo CHUNK_ID_STEP.
  *

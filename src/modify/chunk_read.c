@@ -341,7 +341,7 @@ read_row(ValueRead *vr, Buffer buffer, OffsetNumber off)
 		return;
 
 	/* entries come in the order of chunks */
-	if (chunk.len != ChunkLength(vr->size, chunk.seq) ||
+	if (chunk.len < ChunkLength(vr->size, chunk.seq) ||
 		!(chunk.seq == vr->seq + 1 ||
 		  (chunk.seq == vr->seq && ChangePrecedes(vr->seq_change, chunk.change))))
 		return;

@@ -61,6 +61,7 @@
 typedef struct OldChunk
 {
 	ItemPointerData tid;		/* or invalid */
+	int32		len;			/* stored */
 	bool		same;			/* as the new value's */
 } OldChunk;
 
@@ -190,10 +191,12 @@ note_row(ChunkStore *cs, ChunkVersions *cv, Buffer buffer, ItemPointer tid,
 			}
 			old = &cs->old[chunk.seq];
 			old->tid = *tid;
+			old->len = chunk.len;
 			old->same = cs->data != NULL && chunk.seq < ChunksOf(cs->size) &&
-				chunk.len == ChunkLength(cs->size, chunk.seq) &&
+				chunk.len >= ChunkLength(cs->size, chunk.seq) &&
 				memcmp(chunk.data,
-					   cs->data + chunk.seq * TOAST_MAX_CHUNK_SIZE, chunk.len) == 0;
+					   cs->data + chunk.seq * TOAST_MAX_CHUNK_SIZE,
+					   ChunkLength(cs->size, chunk.seq)) == 0;
 			if (chunk.seq == 0)
 			{
 				cs->has_old = true;
@@ -324,6 +327,28 @@ keep_id(ChunkStore *cs, const struct varlena *copied)
 
 /* ---------------- rows ---------------- */
 
+static inline bool
+has_chunk(const ChunkStore *cs, int32 seq)
+{
+	return seq < cs->nold && ItemPointerIsValid(&cs->old[seq].tid);
+}
+
+/*
+ * How many bytes the row of a chunk gets.  One that is there gets no shorter.  If it has
+ * to get longer it may have to move to another page, and leaves its place until VACUUM: so
+ * that this is rare it gets much longer at once.
+ */
+static int32
+stored_length(const ChunkStore *cs, int32 seq)
+{
+	int32		len = ChunkLength(cs->size, seq);
+	int32		oldlen = has_chunk(cs, seq) ? cs->old[seq].len : len;
+
+	if (len <= oldlen)
+		return oldlen;
+	return seq > 0 ? TOAST_MAX_CHUNK_SIZE : Min(len + len / 2, TOAST_MAX_CHUNK_SIZE);
+}
+
 /*
  * Put the row of a chunk into a slot.
  */
@@ -332,6 +357,7 @@ fill_slot(ChunkStore *cs, int n, int32 seq)
 {
 	Size		hdrlen = ChunkHeaderSize(seq);
 	int32		len = ChunkLength(cs->size, seq);
+	int32		stored = stored_length(cs, seq);
 	TupleTableSlot *slot;
 	char	   *p;
 
@@ -343,12 +369,13 @@ fill_slot(ChunkStore *cs, int n, int32 seq)
 	}
 	slot = cs->slots[n];
 	p = cs->bytes[n];
-	SET_VARSIZE(p, VARHDRSZ + hdrlen + len);
+	SET_VARSIZE(p, VARHDRSZ + hdrlen + stored);
 	p += VARHDRSZ;
 	memcpy(p, &cs->change, sizeof(uint32));
 	if (seq == 0)
 		memcpy(p + sizeof(uint32), &cs->size, sizeof(int32));
 	memcpy(p + hdrlen, cs->data + seq * TOAST_MAX_CHUNK_SIZE, len);
+	memset(p + hdrlen + len, 0, stored - len);
 
 	ExecClearTuple(slot);
 	slot->tts_values[0] = ObjectIdGetDatum(cs->base);
@@ -435,12 +462,6 @@ delete_chunk(ChunkStore *cs, int32 seq)
 	check_result(cs, inplace_tuple_delete(cs->toastrel, &tid, cs->cid,
 										  InvalidSnapshot, InvalidSnapshot, true,
 										  &tmfd, false), seq);
-}
-
-static inline bool
-has_chunk(const ChunkStore *cs, int32 seq)
-{
-	return seq < cs->nold && ItemPointerIsValid(&cs->old[seq].tid);
 }
 
 /* ---------------- values ---------------- */

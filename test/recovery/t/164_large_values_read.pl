@@ -37,6 +37,24 @@ is(one($node, $dead), '0', 'deleted values are there');
 ok(defined poll_value($node, qq{SELECT bool_and(a = random_text(1950, id)) AND (SELECT count(*) FROM ($dead) d(n) WHERE n = 20) > 0 FROM t}, 60),
 	'readers take them away, if nobody needs them');
 
+# Lengths that change: a last chunk moves once, and without VACUUM nothing grows any more.
+one($node, q{
+	CREATE TABLE l (id int, a text) USING inplace;
+	ALTER TABLE l ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO l SELECT g, random_text(3000, g) FROM generate_series(1, 100) g});
+my $size = q{SELECT pg_relation_size(toast_of('l'))};
+my $small = one($node, $size);
+foreach my $i (1 .. 40)
+{
+	one($node, "UPDATE l SET a = random_text(2000 + (id * $i * 37) % 1990, id + $i)");
+	next if $i % 10 > 0;
+	is(one($node, "SELECT count(*) FROM l WHERE a = random_text(2000 + (id * $i * 37) % 1990, id + $i)"), '100', "lengths changed $i times");
+}
+cmp_ok(one($node, $size), '<', 2 * $small, 'the TOAST table has not grown much');
+one($node, q{UPDATE l SET a = random_text(2500, id); UPDATE l SET a = left(a, 2100) || 'tail'});
+is(one($node, q{SELECT count(*) FROM l WHERE a = left(random_text(2500, id), 2100) || 'tail' AND substr(a, 2090) = substr(left(random_text(2500, id), 2100) || 'tail', 2090)}),
+	'100', 'shorter values have no more bytes than that');
+
 # What a session notes of values of its subtransactions has a bound.  Beyond it values that were
 # rolled back may be gone, but never are others.
 one($node, q{
