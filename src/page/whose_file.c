@@ -45,7 +45,7 @@ typedef struct SeenFile
 /* after that many the table of them is emptied */
 #define MAX_SEEN_FILES	10000
 
-/* how far to look for a page with rows; in a TOAST table to its end (after_upgrade.c) */
+/* how far to look for a page with rows: what is behind tells when it is read */
 #define MAX_BLANK_PAGES	16
 
 static HTAB *seen_files = NULL;
@@ -161,10 +161,7 @@ static void
 check_first_page(Relation rel)
 {
 	bool		is_heap = rel->rd_rel->relam == HEAP_TABLE_AM_OID;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
-
-	if (rel->rd_rel->relkind != RELKIND_TOASTVALUE)
-		nblocks = Min(nblocks, MAX_BLANK_PAGES);
+	BlockNumber nblocks = Min(RelationGetNumberOfBlocks(rel), MAX_BLANK_PAGES);
 
 	for (BlockNumber blk = 0; blk < nblocks; blk++)
 	{
