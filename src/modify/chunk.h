@@ -8,7 +8,7 @@
  *	  rows (base, number of the chunk, bytes), which keep chunk_id and chunk_seq for
  *	  ever.  An update of the value writes over chunk_data alone.  That begins with
  *		uint32		the change of the value that the chunk was last changed at;
- *					of a new value 0
+ *					of a new value 0 (chunk 0 of a copy has that which it is of)
  *		int32		chunk 0 only: the size of the whole value as it is stored
  *	  and the value's bytes follow, TOAST_MAX_CHUNK_SIZE of them but in the last chunk,
  *	  where a heap TOAST table has its chunks end, too.  After the value's end the last

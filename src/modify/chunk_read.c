@@ -44,6 +44,10 @@
  *		 not ended stays in undo.  Of a value stored by a subtransaction that was rolled
  *		 back, which only our own may ask for: chunk_given.c.  A row that was locked FOR
  *		 KEY SHARE and updated by others since: our snapshot does not see these.
+ *	  6. A slice without chunk 0 is read alone first.  Chunks that show a committed change
+ *		 0, and nothing on top, have been so at every change of the value: each
+ *		 change of a chunk has a number above, also where the value is a copy that kept
+ *		 its id.
  *	  Who has no right to a version, as it is nobody's any more, may find that it
  *	  is missing, or (if number and size have come again) bytes of a later one.
  *	  Keys of index entries are computed so; those of such versions do not matter.
@@ -77,6 +81,7 @@ inplace_chunk_first(ChunkVersions *cv, Relation toastrel, Buffer buffer,
 	cv->any_aborted = false;
 	cv->with_aborted = with_aborted;
 	cv->is_aborted = false;
+	cv->deleted = false;
 	if (off > PageGetMaxOffsetNumber(page))
 		return false;
 	lp = PageGetItemId(page, off);
@@ -92,7 +97,6 @@ inplace_chunk_first(ChunkVersions *cv, Relation toastrel, Buffer buffer,
 	cv->walk.may_dangle = true;
 	cv->started = false;
 	cv->settled = false;
-	cv->deleted = false;
 	cv->newer_xid = InvalidTransactionId;
 	cv->newer_frozen = false;
 	return inplace_chunk_next(cv);
@@ -254,6 +258,8 @@ typedef struct ValueRead
 	int32		seq;			/* the chunk found last, */
 	uint32		seq_change;		/* ... its change */
 	ChunkVersions *cv;
+	bool		unchanged_only; /* chunks as they were first stored, */
+	bool		changed;		/* ... and one is not, or may be not */
 
 	/* of a value that a subtransaction of our own has stored */
 	const GivenValue *given;
@@ -318,6 +324,15 @@ note_xids(ValueRead *vr)
 }
 
 /*
+ * Is the chunk as it was when the value was first stored, with nothing rolled back on top?
+ */
+static bool
+is_unchanged(const ChunkVersions *cv, const Chunk *chunk)
+{
+	return cv->settled && !cv->deleted && !cv->any_aborted && chunk->change == 0;
+}
+
+/*
  * Look at the row of a chunk, whose page is locked.
  */
 static void
@@ -327,7 +342,16 @@ read_row(ValueRead *vr, Buffer buffer, OffsetNumber off)
 	Chunk		chunk;
 
 	if (!inplace_chunk_first(cv, vr->toastrel, buffer, off, vr->with_aborted))
+	{
+		vr->changed |= cv->deleted || cv->any_aborted;
 		return;
+	}
+	if (vr->unchanged_only &&
+		!(inplace_chunk_parse(cv, vr->base, &chunk) && is_unchanged(cv, &chunk)))
+	{
+		vr->changed = true;
+		return;
+	}
 	do
 	{
 		if (!inplace_chunk_parse(cv, vr->base, &chunk))
@@ -384,6 +408,28 @@ read_chunks(ValueRead *vr, Relation index, int32 first, int32 last)
 }
 
 /*
+ * Read the chunks if they are as they were first stored: then they were so at every
+ * change, and chunk 0 need not be asked which is meant.  (Of a change of our own that was
+ * rolled back the page tells nothing.)
+ */
+static bool
+read_unchanged(ValueRead *vr, Relation index, int32 first, int32 last)
+{
+	bool		found;
+
+	if (vr->given != NULL)
+		return false;
+	vr->unchanged_only = true;
+	vr->found_change = true;
+	vr->change = 0;
+	vr->changed = false;
+	found = read_chunks(vr, index, first, last) < 0 && !vr->changed;
+	vr->unchanged_only = false;
+	vr->found_change = false;
+	return found;
+}
+
+/*
  * Read the slice; returns the first chunk that is not there, or -1.
  */
 static int32
@@ -393,6 +439,8 @@ read_slice(ValueRead *vr, Relation index)
 	int32		last = (vr->end - 1) / TOAST_MAX_CHUNK_SIZE;
 	int32		missing = -1;
 
+	if (first > 0 && read_unchanged(vr, index, first, last))
+		return -1;
 	if (first > 0)
 		missing = read_chunks(vr, index, 0, 0);
 	if (missing < 0)

@@ -75,6 +75,7 @@ typedef struct ChunkStore
 	int			options;
 	Oid			base;
 	uint32		change;
+	bool		is_new;			/* nothing of its base is there */
 
 	/* the new value */
 	const char *data;
@@ -358,6 +359,7 @@ fill_slot(ChunkStore *cs, int n, int32 seq)
 	Size		hdrlen = ChunkHeaderSize(seq);
 	int32		len = ChunkLength(cs->size, seq);
 	int32		stored = stored_length(cs, seq);
+	const uint32 unchanged = 0;
 	TupleTableSlot *slot;
 	char	   *p;
 
@@ -371,7 +373,7 @@ fill_slot(ChunkStore *cs, int n, int32 seq)
 	p = cs->bytes[n];
 	SET_VARSIZE(p, VARHDRSZ + hdrlen + stored);
 	p += VARHDRSZ;
-	memcpy(p, &cs->change, sizeof(uint32));
+	memcpy(p, seq > 0 && cs->is_new ? &unchanged : &cs->change, sizeof(uint32));
 	if (seq == 0)
 		memcpy(p + sizeof(uint32), &cs->size, sizeof(int32));
 	memcpy(p + hdrlen, cs->data + seq * TOAST_MAX_CHUNK_SIZE, len);
@@ -579,6 +581,7 @@ inplace_chunks_store(Relation rel, Relation toastrel, Datum value,
 	}
 	if (!replaced)
 	{
+		cs.is_new = true;
 		if (copied == NULL || !keep_id(&cs, copied))
 		{
 			cs.base = new_base(&cs, rel);

@@ -55,6 +55,49 @@ one($node, q{UPDATE l SET a = random_text(2500, id); UPDATE l SET a = left(a, 21
 is(one($node, q{SELECT count(*) FROM l WHERE a = left(random_text(2500, id), 2100) || 'tail' AND substr(a, 2090) = substr(left(random_text(2500, id), 2100) || 'tail', 2090)}),
 	'100', 'shorter values have no more bytes than that');
 
+# A slice of chunks that have not been changed takes one scan of the index, without chunk 0.
+# (Of text in UTF8 the server fetches all before it.)
+one($node, q{
+	CREATE TABLE s (id int, b bytea) USING inplace;
+	ALTER TABLE s ALTER b SET STORAGE EXTERNAL;
+	CREATE FUNCTION bytes(v text) RETURNS bytea LANGUAGE sql AS $$ SELECT convert_to(v, 'UTF8') $$;
+	INSERT INTO s VALUES (1, bytes(random_text(200000, 1)))});
+my $value = 'random_text(200000, 1)';
+sub change_value
+{
+	my ($how) = @_;
+	(my $new = $how) =~ s/VALUE/convert_from(b, 'UTF8')/;
+	one($node, "UPDATE s SET b = bytes($new)");
+	$how =~ s/VALUE/$value/;
+	$value = $how;
+}
+sub scans_of_slice
+{
+	my ($what, $at, $expected) = @_;
+	my $scans = q{SELECT sum(idx_scan) FROM pg_stat_all_indexes WHERE relid = toast_of('s')};
+	one($node, 'SELECT b IS NULL FROM s; SELECT pg_stat_force_next_flush()');
+	my $before = one($node, $scans);
+	is(one($node, "SELECT substr(b, $at, 10) = substr(bytes($value), $at, 10) FROM s; SELECT pg_stat_force_next_flush()"), "t\n", "$what: right");
+	cmp_ok(one($node, $scans) - $before, '<=', $expected, "$what: scans");
+}
+scans_of_slice('a new value', 150000, 1);
+change_value(q{overlay(VALUE PLACING 'changed' FROM 50000)});
+scans_of_slice('unchanged chunks', 150000, 1);
+scans_of_slice('changed chunks', 49995, 3);
+scans_of_slice('at the front', 1, 1);
+change_value(q{overlay(VALUE PLACING 'altered' FROM 50100)});
+change_value('left(VALUE, 100000)');
+change_value(q{VALUE || repeat('longer', 10000)});
+scans_of_slice('chunks inserted again', 150000, 3);
+one($node, q{VACUUM FULL s});
+scans_of_slice('a copy', 150000, 1);
+is(one($node, qq{
+	BEGIN;
+	UPDATE s SET b = overlay(b PLACING 'own' FROM 150003);
+	SELECT substr(b, 150000, 10) = substr(overlay(bytes($value) PLACING 'own' FROM 150003), 150000, 10) FROM s;
+	ROLLBACK;
+	SELECT substr(b, 150000, 10) = substr(bytes($value), 150000, 10) FROM s}), "t\nt", 'a change of our own, and rolled back');
+
 # What a session notes of values of its subtransactions has a bound.  Beyond it values that were
 # rolled back may be gone, but never are others.
 one($node, q{
