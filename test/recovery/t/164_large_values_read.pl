@@ -98,6 +98,36 @@ is(one($node, qq{
 	ROLLBACK;
 	SELECT substr(b, 150000, 10) = substr(bytes($value), 150000, 10) FROM s}), "t\nt", 'a change of our own, and rolled back');
 
+# What comes in at the front, or goes, is all that is written of the chunks behind.
+one($node, q{
+	CREATE TABLE f (id int, a text) USING inplace;
+	ALTER TABLE f ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO f VALUES (1, random_text(3000000, 1)), (2, random_text(5000, 2)), (3, random_text(2100, 3))});
+my $reader = psql_session($node);
+$reader->query_safe($_) foreach 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1';
+my $in_use = 'SELECT sum(extents - free_extents) FROM inplace.undo';
+my $were = one($node, $in_use);
+one($node, q{UPDATE f SET a = 'x' || a});
+cmp_ok(one($node, $in_use) - $were, '<=', 3, 'undo of a value shifted by a byte');
+my @shifts = (q{'front' || V}, q{substr(V, 10)}, q{overlay(V PLACING 'longer than it was' FROM 1500 FOR 3)}, q{overlay(V PLACING '' FROM 1700 FOR 900)},
+	q{overlay(V PLACING repeat('many', 490) FROM 2000 FOR 1)}, q{V || 'end'}, q{left(V, length(V) - 1995)}, q{repeat('two', 3000) || V}, q{overlay(V PLACING 'abc' FROM 1990 FOR 17)},
+	q{reverse(V)}, q{repeat(left(V, 100), 50) || 'y' || V}, q{'z' || V}, q{overlay(V PLACING 'same' FROM 7 FOR 4)});
+one($node, q{CREATE TABLE f_heap USING heap AS SELECT * FROM f});
+foreach my $shift (@shifts)
+{
+	(my $new = $shift) =~ s/\bV\b/a/g;
+	one($node, "UPDATE $_ SET a = $new WHERE id > 1") foreach qw(f f_heap);
+	is(one($node, 'SELECT count(*) FROM f JOIN f_heap h USING (id) WHERE f.a = h.a'), '3', $shift);
+	one($node, "BEGIN; UPDATE f SET a = 'back' || a WHERE id > 1; ROLLBACK");
+}
+is(one($node, 'SELECT count(*) FROM f JOIN f_heap h USING (id) WHERE f.a = h.a'), '3', 'after rollbacks');
+is($reader->query_safe('SELECT count(*) FROM f WHERE a = random_text(CASE id WHEN 1 THEN 3000000 WHEN 2 THEN 5000 ELSE 2100 END, id)'), '3',
+	'an old snapshot sees what was there before');
+$reader->query_safe('COMMIT');
+$reader->quit;
+crash_and_restart($node);
+is(one($node, 'SELECT count(*) FROM f JOIN f_heap h USING (id) WHERE f.a = h.a'), '3', 'after a crash');
+
 # What a session notes of values of its subtransactions has a bound.  Beyond it values that were
 # rolled back may be gone, but never are others.
 one($node, q{
