@@ -131,7 +131,10 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	inplace_executor_estate = queryDesc->estate;
 	closed = UndoHoldBeforeRun(queryDesc, count > 0);
 
-	/* values among its parameters may be such as no worker can fetch (the plan is shared) */
+	/*
+	 * values among its parameters may be such as no worker can fetch (the
+	 * plan is shared)
+	 */
 	if (stmt->parallelModeNeeded && inplace_given_rolled_back())
 	{
 		serial = *stmt;

@@ -37,8 +37,8 @@ typedef struct SeenFile
 	Oid			db;
 	Oid			rel;
 	Oid			relam;
-	Oid			toast;			/* its TOAST table, looked at as well; of a TOAST
-								 * table itself: values may be put there */
+	Oid			toast;			/* its TOAST table, looked at as well; of a
+								 * TOAST table itself: values may be put there */
 	uint32		temporary;
 } SeenFile;
 

@@ -46,8 +46,8 @@ typedef struct UndoRows
 									TransactionId *all_ended);
 
 	/*
-	 * Settle, outside of a transaction, what pg_upgrade has left open.  False if some
-	 * of it has to be tried again.
+	 * Settle, outside of a transaction, what pg_upgrade has left open.  False
+	 * if some of it has to be tried again.
 	 */
 	bool		(*after_upgrade) (void);
 } UndoRows;
