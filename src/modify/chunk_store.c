@@ -586,6 +586,7 @@ inplace_chunks_store(Relation rel, Relation toastrel, Datum value,
 	if (!replaced)
 	{
 		cs.is_new = true;
+		cs.nold = 0;
 		if (copied == NULL || !keep_id(&cs, copied))
 		{
 			cs.base = new_base(&cs, rel);
