@@ -27,9 +27,9 @@ $primary->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
 	CREATE FUNCTION value_of(n int) RETURNS text LANGUAGE sql IMMUTABLE AS
 		$$ SELECT md5(n::text) || repeat('x', n % 32) || string_agg(md5('tail' || g), '') FROM generate_series(1, 30) g $$;
-	CREATE TABLE t (id int, n int, a text) USING inplace WITH (toast_tuple_target = 128);
-	ALTER TABLE t ALTER a SET STORAGE EXTERNAL;
-	INSERT INTO t VALUES (1, 0, value_of(0));
+	CREATE TABLE t (id int, n int, p text, a text) USING inplace;
+	ALTER TABLE t ALTER p SET STORAGE PLAIN, ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO t VALUES (1, 0, repeat('the row is large enough', 50), value_of(0));
 	CREATE PROCEDURE change(k int) LANGUAGE plpgsql AS $$
 	BEGIN
 		FOR i IN 1 .. k LOOP
@@ -39,6 +39,7 @@ $primary->safe_psql('postgres', q{
 	END $$});
 is(one($primary, q{SELECT amname FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid JOIN pg_am m ON m.oid = t.relam WHERE c.relname = 't'}),
 	'inplace', 'a TOAST table of ours');
+is(one($primary, q{SELECT pg_relation_size(reltoastrelid) / current_setting('block_size')::int FROM pg_class WHERE relname = 't'}), '1', '... with a chunk');
 $primary->backup('b');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'b', has_streaming => 1);

@@ -21,11 +21,11 @@ one($node, q{
 	CREATE FUNCTION random_text(len int, seed int) RETURNS text LANGUAGE sql AS
 		$$ SELECT left(string_agg(md5(seed || ' ' || g), ''), len) FROM generate_series(0, len / 32) g $$});
 
-# One chunk a value, four on a page.
+# One chunk a value, four on a page.  (The rows are large enough for that with another column.)
 one($node, q{
-	CREATE TABLE t (id int, a text) USING inplace WITH (toast_tuple_target = 128);
-	ALTER TABLE t ALTER a SET STORAGE EXTERNAL;
-	INSERT INTO t SELECT g, random_text(1950, g) FROM generate_series(1, 40) g});
+	CREATE TABLE t (id int, p text, a text) USING inplace;
+	ALTER TABLE t ALTER p SET STORAGE PLAIN, ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO t SELECT g, repeat('p', 200), random_text(1950, g) FROM generate_series(1, 40) g});
 my $hinted = q{SELECT count(*) FILTER (WHERE 'COMMITTED' = ANY (flags)) FROM toast_items('t') WHERE state = 'normal'};
 is(one($node, $hinted), '0', 'nobody knows yet that the chunks are committed');
 is(one($node, 'SELECT count(*) FROM t WHERE a = random_text(1950, id)'), '40', 'a reader');
@@ -130,9 +130,10 @@ is(one($node, 'SELECT count(*) FROM f JOIN f_heap h USING (id) WHERE f.a = h.a')
 
 # What a session notes of values of its subtransactions has a bound.  Beyond it values that were
 # rolled back may be gone, but never are others.
+my @columns = map { "a$_" } 1 .. 10;
+one($node, 'CREATE UNLOGGED TABLE c (' . join(', ', map { "$_ text" } @columns) . ') USING inplace WITH (toast_tuple_target = 128)');
+one($node, 'ALTER TABLE c ' . join(', ', map { "ALTER $_ SET STORAGE EXTERNAL" } @columns));
 one($node, q{
-	CREATE TABLE c (id int, a text) USING inplace WITH (toast_tuple_target = 128);
-	ALTER TABLE c ALTER a SET STORAGE EXTERNAL;
 	CREATE TABLE d (a text) USING inplace;
 	ALTER TABLE d ALTER a SET STORAGE EXTERNAL;
 	INSERT INTO d VALUES (random_text(9000, 1));
@@ -161,7 +162,7 @@ one($node, q{
 is(one($node, q{
 	BEGIN;
 	SAVEPOINT s;
-	INSERT INTO c SELECT g, lpad(g::text, 200) FROM generate_series(1, 200000) g;
+	INSERT INTO c SELECT v, v, v, v, v, v, v, v, v, v FROM generate_series(1, 16000) g, lpad(g::text, 250) v;
 	SELECT sum(used_bytes) BETWEEN 3000000 AND 7500000 FROM pg_backend_memory_contexts WHERE name LIKE 'inplace % of subtransactions';
 	RELEASE s;
 	SELECT many_back();
