@@ -26,14 +26,31 @@
 #include "undo/undorel.h"
 #include "wal/log_vacuum.h"
 
-typedef enum Mark
+/*
+ * What this process knows, and of which undo relation.  That may be another one the next time:
+ * the extension may be dropped and created again, or its creation be rolled back.
+ */
+static struct
 {
-	MARK_UNKNOWN,
-	MARK_NONE,					/* and none will come */
-	MARK_SET
-} Mark;
+	Oid			relid;			/* or InvalidOid */
+	RelFileLocator locator;
+	bool		marked;			/* else there is no mark, and none will come */
+}			known;
 
-static Mark mark = MARK_UNKNOWN;
+static bool
+is_known(Relation undorel)
+{
+	return known.relid == undorel->rd_id &&
+		RelFileLocatorEquals(known.locator, RelLocator(undorel));
+}
+
+static void
+note_known(Relation undorel, bool marked)
+{
+	known.relid = undorel->rd_id;
+	known.locator = RelLocator(undorel);
+	known.marked = marked;
+}
 
 static bool
 page_is_marked(Buffer meta)
@@ -43,22 +60,19 @@ page_is_marked(Buffer meta)
 }
 
 static pg_noinline bool
-look_at_mark(void)
+look_at_mark(Relation undorel)
 {
 	bool		may_come = inplace_update_under_others || RecoveryInProgress();
-	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
 	Buffer		meta;
 	bool		marked;
 
 	AssertNoPageLock();
-	if (undorel == NULL)
-		return false;
 	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
 	LockBuffer(meta, BUFFER_LOCK_SHARE);
 	marked = page_is_marked(meta);
 	UnlockReleaseBuffer(meta);
 	if (marked || !may_come)
-		mark = marked ? MARK_SET : MARK_NONE;
+		note_known(undorel, marked);
 	return marked;
 }
 
@@ -66,9 +80,11 @@ look_at_mark(void)
 bool
 inplace_others_marked(void)
 {
-	if (likely(mark != MARK_UNKNOWN))
-		return mark == MARK_SET;
-	return look_at_mark();
+	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
+
+	if (undorel == NULL)
+		return false;
+	return is_known(undorel) ? known.marked : look_at_mark(undorel);
 }
 
 /*
@@ -78,12 +94,11 @@ inplace_others_marked(void)
 void
 inplace_mark_others(void)
 {
-	Relation	undorel;
+	Relation	undorel = UndoRelGet(UNDO_LOGGED, false);
 	Buffer		meta;
 
-	if (likely(mark == MARK_SET) || look_at_mark())
+	if (likely(is_known(undorel) && known.marked) || look_at_mark(undorel))
 		return;
-	undorel = UndoRelGet(UNDO_LOGGED, false);
 	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
 	LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
 	if (!page_is_marked(meta))
@@ -95,5 +110,5 @@ inplace_mark_others(void)
 		END_CRIT_SECTION();
 	}
 	UnlockReleaseBuffer(meta);
-	mark = MARK_SET;
+	note_known(undorel, true);
 }

@@ -104,4 +104,29 @@ $off->append_conf('postgresql.conf', 'inplace.update_under_other_indexes = off')
 $off->stop('immediate');
 $off->start;
 is(swept($off), 1, 'off again');
+
+# A session that has seen the mark of an extension whose creation is rolled back marks the
+# next one, too.
+my $again = new_node('again', conf => q{
+log_min_messages = debug2
+autovacuum = off
+inplace.update_under_other_indexes = on
+});
+$again->start;
+my $session = psql_session($again);
+my $make = q{
+	CREATE EXTENSION inplace;
+	CREATE TABLE t (id int PRIMARY KEY, a int[], n int) USING inplace WITH (fillfactor = 50);
+	CREATE INDEX ON t USING inplace_btree (n);
+	INSERT INTO t SELECT i, ARRAY[i], i FROM generate_series(1, 1000) i;
+	CREATE INDEX ON t USING gin (a);
+	UPDATE t SET a = ARRAY[id + 1] WHERE id < 10;};
+$session->query_safe("BEGIN; $make ROLLBACK;");
+$session->query_safe($make);
+$session->quit;
+$again->append_conf('postgresql.conf', 'inplace.update_under_other_indexes = off');
+$again->restart;
+is(swept($again), 1, 'the second extension is marked, too');
+is($again->safe_psql('postgres', 'SET enable_seqscan = off; SELECT id FROM t WHERE a @> ARRAY[9]'), '8', 'a row is found by its new key');
+check_log($again);
 done_testing();
