@@ -31,6 +31,7 @@
 #include "optimizer/tlist.h"
 #include "own.h"
 #include "parser/parsetree.h"
+#include "utils/lsyscache.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 
@@ -106,7 +107,8 @@ look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *r
 		if (index->relam != GIST_AM_OID || can_return_key(index) ||
 			!is_inplace_table(relid))
 			continue;
-		if (inplace_update_under_others || inplace_others_marked())
+		if (inplace_update_under_others ||
+			inplace_others_marked(get_rel_persistence(relid)))
 			tell_as_not_returning(root, rel, index);
 		else if (RecoveryInProgress())
 			/* the primary may begin with it */

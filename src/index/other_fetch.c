@@ -93,7 +93,7 @@ matters(OtherFetch *of, Relation index)
 		return true;
 	if (!of->asked)
 	{
-		of->marked = inplace_others_marked();
+		of->marked = inplace_others_marked(index->rd_rel->relpersistence);
 		of->asked = true;
 	}
 	return of->marked;

@@ -7,7 +7,8 @@
  * Where none has, nothing is asked of these indexes by scans, by VACUUM, or by the planner.
  * Before the first such update the meta page of the undo of permanent tables gets
  * another format version.  It keeps it for good, since nobody knows when the last former
- * key has gone.  A library that does not know of such keys refuses that version.
+ * key has gone.  A library that does not know of such keys refuses that version.  Temporary tables
+ * need no mark: nobody else reads them, nor does their session with another setting.
  *
  * The setting does not change while the server runs.  So where it is off a "no" holds as
  * long as the process lives, but on a standby, whose primary may have it on.
@@ -76,19 +77,36 @@ look_at_mark(Relation undorel)
 	return marked;
 }
 
-/* No page is locked. */
+/*
+ * May rows of the table have been updated so?  No page is locked.  Of a temporary table only its
+ * session's own setting tells.
+ */
 bool
-inplace_others_marked(void)
+inplace_others_marked(char persistence)
 {
-	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
+	Relation	undorel;
 
+	if (persistence == RELPERSISTENCE_TEMP)
+		return inplace_update_under_others;
+	undorel = UndoRelGet(UNDO_LOGGED, true);
 	if (undorel == NULL)
 		return false;
 	return is_known(undorel) ? known.marked : look_at_mark(undorel);
 }
 
 /*
- * An update is about to be made that may be the first; the transaction has an xid.  No page is
+ * Does this process know of the mark, or is none needed?  A page may be locked.
+ */
+bool
+inplace_others_known_marked(Relation table)
+{
+	if (RelationUsesLocalBuffers(table))
+		return true;
+	return is_known(UndoRelGet(UNDO_LOGGED, false)) && known.marked;
+}
+
+/*
+ * An update of a row is about to be made that may be the first; the transaction has an xid.  No page is
  * locked.
  */
 void

@@ -11,7 +11,8 @@
 
 #include "inplace.h"
 
-extern bool inplace_others_marked(void);
+extern bool inplace_others_marked(char persistence);
+extern bool inplace_others_known_marked(Relation table);
 extern void inplace_mark_others(void);
 
 #endif							/* INPLACE_OTHER_MARK_H */

@@ -555,16 +555,6 @@ insert_entry(Relation rel, Relation index, bool absent, ItemPointer tid,
 	pfree(info);
 }
 
-/* is an index of another method among them? */
-bool
-inplace_taking_has_other(const TakingIndexes *taking)
-{
-	for (int i = 0; i < taking->n; i++)
-		if (taking->index[i].other)
-			return true;
-	return false;
-}
-
 /* is the version that is replaced needed for the entries of the new one? */
 bool
 inplace_taking_wants_old(const TakingIndexes *taking)

@@ -86,7 +86,6 @@ extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 									   InplaceTupleHeader old, Size len,
 									   TupleTableSlot *slot, ItemPointer tid);
 extern bool inplace_taking_keys_verified(TakingIndexes *taking);
-extern bool inplace_taking_has_other(const TakingIndexes *taking);
 extern bool inplace_taking_wants_old(const TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 								   ItemPointer tid, InplaceTupleHeader old,

@@ -51,6 +51,7 @@
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
 #include "own.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -77,12 +78,12 @@ static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
  * May the index lack something although it does not say so?
  */
 static bool
-may_lack_something(const IndexOptInfo *index)
+may_lack_something(Oid relid, const IndexOptInfo *index)
 {
 	if (GIN_BUILDS_IN_PARALLEL && index->relam == GIN_AM_OID)
 		return true;
 	if (inplace_is_other_method(index->relam))
-		return inplace_others_marked();
+		return inplace_others_marked(get_rel_persistence(relid));
 	return index->relam == BRIN_AM_OID && IsolationIsSerializable();
 }
 
@@ -157,7 +158,7 @@ leave_out_young_indexes(PlannerInfo *root, Oid relid, bool inhparent,
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		if (!may_lack_something(index) ||
+		if (!may_lack_something(relid, index) ||
 			!is_younger_than_snapshot(index->indexoid) ||
 			!is_inplace_table(relid))
 			continue;

@@ -122,11 +122,19 @@ tag_would_wrap(UpdateState *us)
 	return us->rc.status == XID_CURRENT && TagRunsOut(us->rc.base.t_tag);
 }
 
+/* under an index of another method */
+static bool
+leaves_former_key(UpdateState *us)
+{
+	return us->leaves_old_entry && !us->index_changed &&
+		inplace_taking_wants_old(us->taking);
+}
+
 /* former ones, under indexes of other methods */
 static bool
 has_many_keys(UpdateState *us)
 {
-	return us->leaves_old_entry && inplace_taking_wants_old(us->taking) &&
+	return leaves_former_key(us) &&
 		inplace_other_leaves_place(&us->rc.base, us->xid, &us->target.tid);
 }
 
@@ -582,6 +590,14 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 		return STEP_AGAIN;
 	}
 
+	/* (it may be that the row moves in the end, which does no harm) */
+	if (leaves_former_key(us) && !inplace_others_known_marked(us->rel))
+	{
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+		inplace_mark_others();
+		return STEP_AGAIN;
+	}
+
 	if (us->oldcopy && !us->logical && RelationIsLogicallyLogged(us->rel))
 	{
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
@@ -737,8 +753,6 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 
 	us.taking = taking;
 	us.replaced = NULL;
-	if (taking && inplace_taking_has_other(taking))
-		inplace_mark_others();
 	result = do_update(&us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
 	pfree(us.newtup);
 

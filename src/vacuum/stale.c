@@ -401,7 +401,7 @@ stale_sweep(InplaceVacuum *vac)
 		if (inplace_vacuum_failsafe(vac))
 			return;
 		if (inplace_is_other_method(vac->indrels[i]->rd_rel->relam) &&
-			inplace_others_marked())
+			inplace_others_marked(vac->rel->rd_rel->relpersistence))
 			sweep_other(vac, i);
 		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;
