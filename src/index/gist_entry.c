@@ -6,13 +6,15 @@
  * No operator class need have an operator that finds it.  But the key of a downlink
  * covers those below: to add one of these to it does not change it.  So the search goes
  * down wherever that is so for the key looked for.  Nulls are covered by every key, and
- * signatures near the root cover nearly all, so it might go through the whole index.  It
- * gives up after a number of pages, and has the entry inserted.  Then it may be there
- * twice, which scans do not mind, since they return a row once (other_fetch.c).  VACUUM
- * leaves such a row its mark (sweep_bulk.c), until it moves.
+ * signatures near the root cover nearly all, so it might go through the whole index.
  *
- * There is no search where the row has no other entry than that of its version before, and
- * that is another one.
+ * An entry must not be there twice: an index-only scan returns rows of all-visible pages without
+ * asking the table, and would return one again.  So it is looked for twice, too.  Before
+ * the row is changed the search gives up after a number of pages, and then the row moves.
+ * The second search, when the row has been changed, does not: it has about as far to go.  It is
+ * needed, since VACUUM may have taken out in between what the first has found.
+ *
+ * There is no search where the row has no other entry than that of its version before.
  *
  * Pages are copied, and looked at with nothing locked.  One that has been split since the
  * downlink to it was read is known by its NSN, as in GiST's own scans; then the page to
@@ -36,9 +38,6 @@ typedef struct PageToVisit
 	GistNSN		parent_lsn;		/* when the downlink was read */
 } PageToVisit;
 
-/* no more pages are looked at */
-#define MAX_PAGES_TO_VISIT	50
-
 typedef struct EntrySearch
 {
 	Relation	index;
@@ -60,17 +59,15 @@ visit_later(EntrySearch *search, BlockNumber blk, GistNSN parent_lsn)
 }
 
 static bool
-same_key(const EntrySearch *search, IndexTuple itup)
+same_key(TupleDesc desc, IndexTuple x, IndexTuple y)
 {
-	TupleDesc	desc = search->state->leafTupdesc;
-
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 		bool		a_null;
 		bool		b_null;
-		Datum		a = index_getattr(search->entry, i + 1, desc, &a_null);
-		Datum		b = index_getattr(itup, i + 1, desc, &b_null);
+		Datum		a = index_getattr(x, i + 1, desc, &a_null);
+		Datum		b = index_getattr(y, i + 1, desc, &b_null);
 
 		if (a_null != b_null ||
 			(!a_null && !inplace_same_value(a, b, att->attbyval, att->attlen)))
@@ -115,29 +112,26 @@ look_at_page(EntrySearch *search, Page page, GistNSN parent_lsn)
 							PageGetLSN(page));
 		}
 		else if (!ItemIdIsDead(lp) && ItemPointerEquals(&itup->t_tid, search->tid) &&
-				 same_key(search, itup))
+				 same_key(search->state->leafTupdesc, search->entry, itup))
 			return true;
 	}
 	return false;
 }
 
-static IndexTuple
-form_entry(const EntrySearch *search, EntryValues *v)
-{
-	return gistFormTuple(search->state, search->index, v->values, v->isnull, true);
-}
-
-static bool
-visit_pages(EntrySearch *search)
+static EntrySought
+visit_pages(EntrySearch *search, int max_pages)
 {
 	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
 
-	for (int i = 0; search->pages != NIL && i < MAX_PAGES_TO_VISIT; i++)
+	for (int i = 0; search->pages != NIL; i++)
 	{
 		PageToVisit *page = llast(search->pages);
-		Buffer		buffer = ReadBuffer(search->index, page->blk);
+		Buffer		buffer;
 
+		if (max_pages > 0 && i >= max_pages)
+			return ENTRY_NOT_SEEN;
 		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBuffer(search->index, page->blk);
 		search->pages = list_delete_last(search->pages);
 		LockBuffer(buffer, GIST_SHARE);
 		memcpy(copy->data, BufferGetPage(buffer), BLCKSZ);
@@ -146,36 +140,47 @@ visit_pages(EntrySearch *search)
 		{
 			/* it stands in for the insertion of an entry */
 			CheckForSerializableConflictIn(search->index, NULL, page->blk);
-			return true;
+			return ENTRY_THERE;
 		}
+		pfree(page);
 		MemoryContextReset(search->page_cxt);
 	}
-	return false;
+	return ENTRY_MISSING;
 }
 
 /*
- * "old" is what the version before has, or NULL.  "one_entry": the row has no other entry than
- * that of it.  Memory is the caller's to free.
+ * With 0 all pages are looked at that need be.  Memory is the caller's to free.
  */
-bool
-inplace_gist_has_entry(Relation index, EntryValues *values, EntryValues *old,
-					   ItemPointer tid, bool one_entry)
+EntrySought
+inplace_gist_find_entry(Relation index, EntryValues *values, ItemPointer tid, int max_pages)
 {
 	EntrySearch search = {0};
-	bool		found = false;
+	EntrySought result;
 
 	search.index = index;
 	search.state = initGISTstate(index);
 	search.state->tempCxt = createTempGistContext();
 	search.page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace gist page",
 											ALLOCSET_DEFAULT_SIZES);
-	search.entry = form_entry(&search, values);
+	search.entry = gistFormTuple(search.state, index, values->values, values->isnull, true);
 	search.tid = tid;
-	if (!one_entry || old == NULL || same_key(&search, form_entry(&search, old)))
-	{
-		visit_later(&search, GIST_ROOT_BLKNO, 0);
-		found = visit_pages(&search);
-	}
+	visit_later(&search, GIST_ROOT_BLKNO, 0);
+	result = visit_pages(&search, max_pages);
 	freeGISTstate(search.state);
-	return found;
+	return result;
+}
+
+/* would the two have one entry?  Memory is the caller's to free. */
+bool
+inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b)
+{
+	GISTSTATE  *state = initGISTstate(index);
+	bool		result;
+
+	state->tempCxt = createTempGistContext();
+	result = same_key(state->leafTupdesc,
+					  gistFormTuple(state, index, a->values, a->isnull, true),
+					  gistFormTuple(state, index, b->values, b->isnull, true));
+	freeGISTstate(state);
+	return result;
 }

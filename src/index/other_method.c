@@ -21,7 +21,8 @@
  * go into the tree, unless nothing of the row is pending: then those that the version
  * before did not have, whose keys are there.
  * For a hash or GiST index it is looked whether the entry is there (gist_entry.c).  Equal
- * values need not be identical, nor are they compared.
+ * values need not be identical, nor are they compared.  Where that takes too long the row
+ * moves instead.
  *
  * Removing.  VACUUM sweeps these indexes as it sweeps inplace_btree ones: sweep_gin.c,
  * sweep_bulk.c.  That is so whatever the setting says, if it was ever on (other_mark.c).
@@ -416,28 +417,56 @@ get_payload(Relation table, Relation index, InplaceTupleHeader tup,
 }
 
 /*
- * Has a hash or GiST index the entry already?
+ * Has a hash or GiST index the entry already?  "one_entry": the row has none but that of the
+ * version "old".
  */
-static bool
-entry_exists(Relation table, Relation index, ItemPointer tid, InplaceTupleHeader old,
-			 EntryValues *v, bool one_entry)
+static EntrySought
+find_entry(Relation table, Relation index, ItemPointer tid, InplaceTupleHeader old,
+		   EntryValues *v, bool one_entry, int max_pages)
 {
-	EntryValues old_values;
-	bool		had = old != NULL && one_entry &&
-		inplace_key_of_tuple(table, index, old, tid, old_values.values,
-							 old_values.isnull) == KEY_FOUND;
+	EntryValues had;
+	bool		same;
 
-	if (index->rd_rel->relam == HASH_AM_OID)
+	switch (one_entry ? inplace_key_of_tuple(table, index, old, tid, had.values,
+											 had.isnull) : KEY_UNKNOWN)
 	{
-		if (had && (old_values.isnull[0] ||
-					_hash_datum2hashkey(index, old_values.values[0]) !=
-					_hash_datum2hashkey(index, v->values[0])))
-			return false;
-		return hash_entry_exists(index, v->values[0], tid);
+		case KEY_NONE:
+			return ENTRY_MISSING;
+		case KEY_FOUND:
+			if (index->rd_rel->relam == HASH_AM_OID)
+				same = !had.isnull[0] &&
+					_hash_datum2hashkey(index, had.values[0]) ==
+					_hash_datum2hashkey(index, v->values[0]);
+			else
+			{
+				get_payload(table, index, old, tid, &had);
+				same = inplace_gist_same_entry(index, v, &had);
+			}
+			return same ? ENTRY_THERE : ENTRY_MISSING;
+		case KEY_UNKNOWN:
+			break;
 	}
-	if (had)
-		get_payload(table, index, old, tid, &old_values);
-	return inplace_gist_has_entry(index, v, had ? &old_values : NULL, tid, one_entry);
+	if (index->rd_rel->relam == HASH_AM_OID)
+		return hash_entry_exists(index, v->values[0], tid) ? ENTRY_THERE : ENTRY_MISSING;
+	return inplace_gist_find_entry(index, v, tid, max_pages);
+}
+
+/*
+ * An update is about to give the row, which may have several entries, the version in the slot.
+ * Will it be known in time whether it has that entry already?  If not, the row is to move.
+ * No page is locked; memory is the caller's to free.
+ */
+bool
+inplace_other_entry_is_found(Relation table, Relation index, ItemPointer tid,
+							 TupleTableSlot *slot)
+{
+	EntryValues v;
+
+	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND)
+		return true;
+	inplace_payload_of_slot(index, slot, v.values, v.isnull);
+	return find_entry(table, index, tid, NULL, &v, false,
+					  MAX_PAGES_TO_VISIT) != ENTRY_NOT_SEEN;
 }
 
 /*
@@ -464,7 +493,7 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 	if (index->rd_rel->relam == HASH_AM_OID && v.isnull[0])
 		return;
 	inplace_payload_of_slot(index, slot, v.values, v.isnull);
-	if (entry_exists(table, index, tid, old, &v, one_entry))
+	if (find_entry(table, index, tid, old, &v, one_entry, 0) == ENTRY_THERE)
 		return;
 	info = makeNode(IndexInfo);
 	info->ii_NumIndexAttrs = form->indnatts;

@@ -29,6 +29,8 @@ extern bool inplace_other_has_own_code(Relation index);
 extern KeyChange inplace_other_key_change(Relation table, Relation index,
 										  InplaceTupleHeader old,
 										  TupleTableSlot *slot, ItemPointer tid);
+extern bool inplace_other_entry_is_found(Relation table, Relation index,
+										 ItemPointer tid, TupleTableSlot *slot);
 extern void inplace_other_insert(Relation table, Relation index,
 								 ItemPointer tid, InplaceTupleHeader old,
 								 TupleTableSlot *slot, bool one_entry);

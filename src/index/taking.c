@@ -177,6 +177,7 @@ add_other(Relation index, TakingIndexes *t, Bitmapset **columns, bool *own_code)
 
 	ti->indexid = RelationGetRelid(index);
 	ti->other = true;
+	ti->sought = index->rd_rel->relam == GIST_AM_OID;
 	ti->exact = true;			/* equal keys may stand beside each other */
 	ti->computed = inplace_key_is_computed(index);
 	ti->nkeys = ti->natts = form->indnatts;
@@ -362,6 +363,14 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 	return any || taking->payload_changed;
 }
 
+/* has the row no entries in indexes of other methods but those of this version? */
+static bool
+has_one_entry(const TakingIndexes *taking, const InplaceTupleHeaderData *base)
+{
+	return taking->own_code &&
+		(!(base->t_infomask & IP_STALE) || HdrIsSwept(base));
+}
+
 /*
  * Which of the new keys have no entry for the row's TID, so that it need not be
  * looked for?  The row is about to be changed, its page is locked; "base" is the
@@ -403,9 +412,8 @@ inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 						   const InplaceTupleHeaderData *base)
 {
 	for (int i = 0; i < taking->n; i++)
-		if (taking->index[i].other && taking->own_code)
-			taking->index[i].absent = !(base->t_infomask & IP_STALE) ||
-				HdrIsSwept(base);
+		if (taking->index[i].other)
+			taking->index[i].absent = has_one_entry(taking, base);
 	if (!taking->own_code || (base->t_infomask & IP_STALE))
 		return;
 	for (int i = 0; i < taking->n; i++)
@@ -428,23 +436,57 @@ key_is_unsure(const TakingIndex *index)
 	return index->changed && (index->computed || !index->exact);
 }
 
+/* may its entry be there already, among others, so that it has to be looked for? */
+static bool
+entry_is_sought(const TakingIndexes *taking, const TakingIndex *index,
+				const InplaceTupleHeaderData *base)
+{
+	return index->changed && index->sought && !has_one_entry(taking, base);
+}
+
+/* "base" is the header of the version that is replaced */
 bool
-inplace_taking_has_unsure_keys(const TakingIndexes *taking)
+inplace_taking_has_unsure_keys(const TakingIndexes *taking,
+							   const InplaceTupleHeaderData *base)
 {
 	for (int i = 0; i < taking->n; i++)
-		if (key_is_unsure(&taking->index[i]))
+		if (key_is_unsure(&taking->index[i]) ||
+			entry_is_sought(taking, &taking->index[i], base))
 			return true;
 	return false;
+}
+
+static KeyChange
+verify_key(Relation rel, const TakingIndex *ti, InplaceTupleHeader old, Size len,
+		   TupleTableSlot *slot, ItemPointer tid, bool sought)
+{
+	Relation	index = index_open(ti->indexid, RowExclusiveLock);
+	KeyChange	change = KEY_NEW;
+
+	if (ti->kept)
+		change = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
+			KEY_SAME : KEY_CLASH;
+	else if (!ti->other)
+		change = inplace_key_change(rel, index, old, slot, tid);
+	else if (ti->computed)
+		change = inplace_other_key_change(rel, index, old, slot, tid);
+	if (sought && change == KEY_NEW &&
+		!inplace_other_entry_is_found(rel, index, tid, slot))
+		change = KEY_CLASH;
+	index_close(index, NoLock);
+	return change;
 }
 
 /*
  * Find out what the update does to the keys that are unsure.  Can the row stay
  * where it is?  Not if it would come to have keys that are equal without being
- * identical.  No page is locked; "old" is a copy of the newest version.
+ * identical, or if it is not known what entries it has.  No page is locked; "old" is a copy
+ * of the newest version.
  */
 bool
 inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 						   InplaceTupleHeader old, Size len,
+						   const InplaceTupleHeaderData *base,
 						   TupleTableSlot *slot, ItemPointer tid)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
@@ -456,19 +498,11 @@ inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 	for (int i = 0; i < taking->n && distinct; i++)
 	{
 		TakingIndex *ti = &taking->index[i];
-		Relation	index;
+		bool		sought = entry_is_sought(taking, ti, base);
 
-		if (!key_is_unsure(ti))
+		if (!key_is_unsure(ti) && !sought)
 			continue;
-		index = index_open(ti->indexid, RowExclusiveLock);
-		if (ti->kept)
-			ti->key_change = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
-				KEY_SAME : KEY_CLASH;
-		else if (ti->other)
-			ti->key_change = inplace_other_key_change(rel, index, old, slot, tid);
-		else
-			ti->key_change = inplace_key_change(rel, index, old, slot, tid);
-		index_close(index, NoLock);
+		ti->key_change = verify_key(rel, ti, old, len, slot, tid, sought);
 		distinct = ti->key_change != KEY_CLASH;
 	}
 	MemoryContextSwitchTo(outer);

@@ -18,6 +18,8 @@ typedef struct TakingIndex
 {
 	Oid			indexid;
 	bool		other;			/* not an inplace_btree (other_method.c) */
+	bool		sought;			/* ... whose entries are looked for before the
+								 * row is changed (gist_entry.c) */
 	bool		exact;			/* equal keys are identical */
 	bool		computed;		/* it has expressions or a predicate */
 	bool		kept;			/* takes updates only that keep its key
@@ -81,9 +83,11 @@ extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
 extern void inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 									   const RowDiff *diff,
 									   const InplaceTupleHeaderData *base);
-extern bool inplace_taking_has_unsure_keys(const TakingIndexes *taking);
+extern bool inplace_taking_has_unsure_keys(const TakingIndexes *taking,
+										   const InplaceTupleHeaderData *base);
 extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 									   InplaceTupleHeader old, Size len,
+									   const InplaceTupleHeaderData *base,
 									   TupleTableSlot *slot, ItemPointer tid);
 extern bool inplace_taking_keys_verified(TakingIndexes *taking);
 extern bool inplace_taking_wants_old(const TakingIndexes *taking);

@@ -295,7 +295,8 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 {
 	inplace_own_row_page(us->buffer, &us->borrowed);
 	us->keys_distinct = inplace_taking_verify_keys(us->rel, us->taking, old, len,
-												   slot, &us->target.tid);
+												   &us->rc.base, slot,
+												   &us->target.tid);
 	us->keys_verified = true;
 }
 
@@ -577,7 +578,7 @@ static UpdateStep
 prepare_change(UpdateState *us, TupleTableSlot *slot)
 {
 	if (us->leaves_old_entry && !us->index_changed && !us->keys_verified &&
-		inplace_taking_has_unsure_keys(us->taking))
+		inplace_taking_has_unsure_keys(us->taking, &us->rc.base))
 	{
 		InplaceTupleHeader old = copy_current(us);
 		Size		len = inplace_tuple_len(old, item_len(us));

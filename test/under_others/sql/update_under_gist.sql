@@ -210,6 +210,27 @@ EXPLAIN (COSTS OFF) SELECT c FROM w ORDER BY c <-> point(0, 0) LIMIT 1;
 ROLLBACK;
 DROP TABLE w;
 
+-- An entry that is not found on a number of pages may be there all the same: then the row moves.
+CREATE TABLE deep (id int PRIMARY KEY, p point) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
+CREATE INDEX deep_p ON deep USING gist (p);
+INSERT INTO deep SELECT g, point(1, 1) FROM generate_series(1, 20000) g;
+CREATE TABLE deep_places AS SELECT id, ctid AS place FROM deep;
+SELECT alone();
+VACUUM ANALYZE deep;
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SET LOCAL cursor_tuple_fraction = 0.001;
+DECLARE c CURSOR FOR SELECT p FROM deep WHERE p <@ box '(0,0),(2,2)';
+MOVE 500 FROM c;
+UPDATE deep SET p = point(3, 3) WHERE id % 10 = 0;
+SELECT count(*) FROM deep JOIN deep_places USING (id) WHERE deep.ctid <> place;
+UPDATE deep SET p = point(1, 1) WHERE id % 10 = 0;
+SELECT count(*) > 0 AS some_moved FROM deep JOIN deep_places USING (id) WHERE deep.ctid <> place;
+SELECT rows_left('c');
+ROLLBACK;
+DROP TABLE deep, deep_places;
+
 -- An exclusion constraint is checked as on heap: its columns move the row.
 CREATE TABLE x (id int PRIMARY KEY, r int4range, p point, EXCLUDE USING gist (r WITH &&)) USING inplace;
 CREATE INDEX x_p ON x USING gist (p);
