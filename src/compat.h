@@ -522,6 +522,13 @@ BtPrimitiveScan(BTScanOpaque so)
 #define BITMAP_RECHECKS_ALL	true
 #endif
 
+/* up to 16 the search for a leaf of GIN takes a snapshot, too */
+#if PG_VERSION_NUM >= 170000
+#define GinFindLeafToChange(btree)	ginFindLeafPage(btree, false, false)
+#else
+#define GinFindLeafToChange(btree)	ginFindLeafPage(btree, false, false, NULL)
+#endif
+
 /* names of the statistics of tables */
 #if PG_VERSION_NUM >= 160000
 #define TableStatusCounts	counts

@@ -13,13 +13,8 @@
  * TID once, and the recheck is of the version that the snapshot sees.  For other scans
  * see other_fetch.c.
  *
- * Inserting.  The method's own aminsert does it, but for GIN.  There a TID stands once
- * under a key in the tree, but would be in the list of pending entries as often as it
- * has been inserted, and what works off the list does not expect that.  So entries go
- * straight into the tree.  A scan looks for rows that fit in the list, and in the tree,
- * but does not put together what a row has in either.  So all keys of the new version
- * go into the tree, unless nothing of the row is pending: then those that the version
- * before did not have, whose keys are there.
+ * Inserting.  The method's own aminsert does it, but for GIN, where all keys go straight into
+ * the tree, if they are not there (gin_entry.c).
  * For a hash or GiST index it is looked whether the entry is there (gist_entry.c).  Equal
  * values need not be identical, nor are they compared.  Where that takes too long the row
  * moves instead.
@@ -52,7 +47,6 @@
 
 #include "access/genam.h"
 #include "access/gin.h"
-#include "access/gin_private.h"
 #include "access/hash.h"
 #include "access/transam.h"
 #include "catalog/pg_am_d.h"
@@ -62,6 +56,7 @@
 #include "catalog/pg_type_d.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
+#include "index/gin_entry.h"
 #include "index/gist_entry.h"
 #include "index/key.h"
 #include "index/other_method.h"
@@ -305,105 +300,6 @@ hash_entry_exists(Relation index, Datum value, ItemPointer tid)
 	return true;
 }
 
-/*
- * The keys of a column; those that the version before had have entries.
- */
-static void
-gin_insert_column(GinState *state, OffsetNumber attnum, Datum value, bool isnull,
-				  bool had, Datum old_value, bool old_isnull, ItemPointer tid)
-{
-	GinNullCategory *categories;
-	GinNullCategory *old_categories = NULL;
-	Datum	   *old_keys = NULL;
-	int32		n;
-	int32		nold = 0;
-	int			j = 0;
-	Datum	   *keys = ginExtractEntries(state, attnum, value, isnull, &n, &categories);
-
-	if (had)
-		old_keys = ginExtractEntries(state, attnum, old_value, old_isnull, &nold,
-									 &old_categories);
-	for (int i = 0; i < n; i++)
-	{
-		int			cmp = -1;
-
-		while (j < nold &&
-			   (cmp = ginCompareEntries(state, attnum, keys[i], categories[i],
-										old_keys[j], old_categories[j])) > 0)
-			j++;
-		if (j < nold && cmp == 0)
-			continue;
-		CHECK_FOR_INTERRUPTS();
-		ginEntryInsert(state, attnum, keys[i], categories[i], tid, 1, NULL);
-	}
-}
-
-/* of the list of pending entries no more is looked at */
-#define MAX_PENDING_PAGES	8
-
-/* has the locked page of the list an entry of the TID? */
-static bool
-pending_page_has(Page page, ItemPointer tid)
-{
-	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
-	{
-		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
-
-		if (ItemPointerEquals(&itup->t_tid, tid))
-			return true;
-	}
-	return false;
-}
-
-/*
- * May there be pending entries of the TID?  What is worked off the list is in the tree before it
- * leaves the list.  Pages are locked one after the other, each before the one before is
- * let go of, as GIN's own scan does it.
- */
-static bool
-gin_may_be_pending(Relation index, ItemPointer tid)
-{
-	Buffer		buffer = ReadBuffer(index, GIN_METAPAGE_BLKNO);
-	GinMetaPageData *meta;
-	BlockNumber next;
-	bool		found;
-
-	LockBuffer(buffer, GIN_SHARE);
-	meta = GinPageGetMeta(BufferGetPage(buffer));
-	next = meta->head;
-	found = next != InvalidBlockNumber && meta->nPendingPages > MAX_PENDING_PAGES;
-	while (!found && next != InvalidBlockNumber)
-	{
-		Buffer		page = ReadBuffer(index, next);
-
-		LockBuffer(page, GIN_SHARE);
-		UnlockReleaseBuffer(buffer);
-		buffer = page;
-		found = pending_page_has(BufferGetPage(page), tid);
-		next = GinPageGetOpaque(BufferGetPage(page))->rightlink;
-	}
-	UnlockReleaseBuffer(buffer);
-	return found;
-}
-
-static void
-gin_insert(Relation table, Relation index, const Datum *values, const bool *isnull,
-		   InplaceTupleHeader old, ItemPointer tid)
-{
-	GinState   *state = palloc(sizeof(GinState));
-	Datum		old_values[INDEX_MAX_KEYS];
-	bool		old_isnull[INDEX_MAX_KEYS];
-	bool		had = old != NULL && !gin_may_be_pending(index, tid) &&
-		inplace_key_of_tuple(table, index, old, tid, old_values,
-							 old_isnull) == KEY_FOUND;
-
-	initGinState(state, index);
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		gin_insert_column(state, i + 1, values[i], isnull[i],
-						  had, had ? old_values[i] : (Datum) 0,
-						  had && old_isnull[i], tid);
-}
-
 /* INCLUDE columns of a version that is no slot's */
 static void
 get_payload(Relation table, Relation index, InplaceTupleHeader tup,
@@ -487,7 +383,7 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 		return;
 	if (index->rd_rel->relam == GIN_AM_OID)
 	{
-		gin_insert(table, index, v.values, v.isnull, old, tid);
+		inplace_gin_insert(index, v.values, v.isnull, tid);
 		return;
 	}
 	if (index->rd_rel->relam == HASH_AM_OID && v.isnull[0])

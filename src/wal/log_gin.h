@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * log_gin.h
- *	  A page of a GIN index from which VACUUM has deleted; see log_gin.c.
+ *	  Changes of the leaf pages of a GIN index's entry tree; see log_gin.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,8 +10,13 @@
 
 #include "inplace.h"
 
+#include "access/itup.h"
 #include "storage/buf.h"
 
+extern IndexTuple inplace_gin_entry_with(IndexTuple itup, const ItemPointerData *tid,
+										 bool *there);
+extern void inplace_log_gin_add(Relation index, Buffer buffer, OffsetNumber off,
+								const ItemPointerData *tid);
 extern void inplace_log_gin_entries(Relation index, Buffer buffer);
 
 #endif							/* INPLACE_LOG_GIN_H */

@@ -72,6 +72,27 @@ sub after_days
 my $pages = after_days(1, 2);
 cmp_ok(after_days(3, 5), '<=', $pages + 12, 'of keys that pass by GIN keeps three pages each');
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM days WHERE day @> ARRAY[5]'), '20000', 'they are all there');
+
+# A row's new key takes its TID to WAL, not all those of the key; a key that it has takes nothing.
+$node->safe_psql('postgres', q{
+	CREATE TABLE topics (id int PRIMARY KEY, a int[]) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
+	INSERT INTO topics SELECT i, ARRAY[i % 20, 20 + i % 11, 40 + i % 13] FROM generate_series(1, 6000) i;
+	CREATE INDEX topics_a ON topics USING gin (a);
+	VACUUM topics;
+	UPDATE topics SET a = ARRAY[1, 21, 41] WHERE id = 1;
+	CHECKPOINT;
+	UPDATE topics SET a = ARRAY[(id + 1) % 20, 20 + id % 11, 40 + id % 13] WHERE id % 3 = 1});
+my $wal = $node->safe_psql('postgres', q{
+	SET wal_consistency_checking = '';
+	SELECT pg_current_wal_insert_lsn() AS before \gset
+	UPDATE topics SET a = ARRAY[(id + 1) % 20, 20 + id % 11, 40 + id % 13] WHERE id % 3 = 2;
+	SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), :'before') / 2000});
+cmp_ok($wal, '<', 350, 'WAL of an update that adds one key');
+is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM topics WHERE a @> ARRAY[7, 41]}),
+	$node->safe_psql('postgres', q{SET enable_bitmapscan = off; SELECT count(*) FROM topics WHERE a @> ARRAY[7, 41]}), 'rows are found by their new keys');
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) topics; VACUUM (INDEX_CLEANUP on) topics');
+is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM topics WHERE a @> ARRAY[7]}),
+	$node->safe_psql('postgres', q{SET enable_bitmapscan = off; SELECT count(*) FROM topics WHERE a @> ARRAY[7]}), 'and by no other ones');
 check_log($node);
 
 # Where the setting was never on VACUUM does not go through these indexes.
