@@ -34,8 +34,12 @@
 #include "no_lock.h"
 
 #define INPLACE_FORMAT_VERSION	3
-/* of undo's meta page, in databases that index/other_mark.c tells of */
-#define INPLACE_FORMAT_VERSION_OTHERS	4
+/*
+ * The version of undo's meta page is that and the sum of these: what libraries that do not know
+ * of it must refuse.  (1 is for evicted rows.)
+ */
+#define UNDO_HAS_OTHER_KEYS		2	/* index/other_mark.c */
+#define UNDO_VERSION_BITS		UNDO_HAS_OTHER_KEYS
 
 #ifdef WORDS_BIGENDIAN
 #error "inplace reads and writes its pages in little-endian order only"

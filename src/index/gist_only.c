@@ -16,6 +16,10 @@
  * distance from the index, too.  So it is not said where the query's order is by a
  * column of the table, which the scan needs, then.
  *
+ * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  It takes no
+ * updates as long as the snapshot is there with which the plan was made, nor one of the same
+ * xmin.  So the plan is not used with another.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -107,11 +111,10 @@ look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *r
 		if (index->relam != GIST_AM_OID || can_return_key(index) ||
 			!is_inplace_table(relid))
 			continue;
-		if (inplace_update_under_others ||
-			inplace_others_marked(get_rel_persistence(relid)))
+		if (inplace_other_marked(get_rel_persistence(relid), index->indexoid))
 			tell_as_not_returning(root, rel, index);
-		else if (RecoveryInProgress())
-			/* the primary may begin with it */
+		else if (inplace_update_under_others || RecoveryInProgress())
+			/* it may be marked yet */
 			root->glob->transientPlan = true;
 	}
 }

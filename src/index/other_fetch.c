@@ -11,9 +11,7 @@
  *	   the index, so that is done here.
  *	 - A row is returned once (GiST).  It may be updated after it was returned, and the scan
  *	   come to its new entry, which leads to the version that was returned.  So all rows
- *	   that are returned are noted, where there may be such updates: with the setting
- *	   on, which does not change while the server runs, and on a standby, whose primary may
- *	   have it on.  A hash index has a TID once under a hash value (other_method.c), and
+ *	   that are returned are noted, if the index is marked as one with such updates.  A hash index has a TID once under a hash value (other_method.c), and
  *	   can be read backward, where no row would be the first.
  *	 - Where a GiST index returns rows by their distance, that of the entry which the
  *	   version seen has is computed, as GiST does it.  If the scan is not at that distance, it
@@ -81,19 +79,16 @@ has_been_returned(OtherFetch *of, const ItemPointerData *tid)
 }
 
 /*
- * May rows have been updated in place under the index?  What is found out first holds for the
- * scan (other_mark.c).
+ * May rows be updated in place under the index while the snapshot is there?  What is found out
+ * first holds for the scan (other_mark.c).
  */
 static bool
 matters(OtherFetch *of, Relation index)
 {
-	if (!inplace_is_other_method(index->rd_rel->relam))
-		return false;
-	if (inplace_update_under_others)
-		return true;
 	if (!of->asked)
 	{
-		of->marked = inplace_others_marked(index->rd_rel->relpersistence);
+		of->marked = inplace_other_marked(index->rd_rel->relpersistence,
+										  RelationGetRelid(index));
 		of->asked = true;
 	}
 	return of->marked;
@@ -253,7 +248,12 @@ inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 	MemoryContext old;
 	bool		counts;
 
-	if (!matters(of, index) || !inplace_other_took(index))
+	if (!inplace_other_took(index))
+		return true;
+	/* (a hash index may have come to take updates since the scan began) */
+	if (gist ? !matters(of, index) :
+		!inplace_key_is_computed(index) ||
+		!inplace_other_marked(index->rd_rel->relpersistence, RelationGetRelid(index)))
 		return true;
 	if (inplace_key_is_computed(index) ||
 		(gist && (scan->xs_want_itup || scan->numberOfOrderBys > 0)))

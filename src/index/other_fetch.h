@@ -21,7 +21,8 @@ typedef struct OtherFetch
 	HTAB	   *returned;		/* rows, a bit each */
 	MemoryContext work;
 	bool		asked;
-	bool		marked;			/* there are updates in place (other_mark.c) */
+	bool		marked;			/* ... whether there may be updates in place
+								 * (other_mark.c): so it is */
 } OtherFetch;
 
 extern IndexScanDesc inplace_scan_of_fetch(IndexFetchTableData *fetch,

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * other_mark.h
- *	  Whether rows of this database have been updated in place under indexes of other
- *	  methods; see other_mark.c.
+ *	  Under which indexes of other methods rows have been updated in place; see
+ *	  other_mark.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,8 +11,8 @@
 
 #include "inplace.h"
 
-extern bool inplace_others_marked(char persistence);
-extern bool inplace_others_known_marked(Relation table);
-extern void inplace_mark_others(void);
+extern bool inplace_other_marked(char persistence, Oid indexid);
+extern bool inplace_other_known_taking(Relation table, Oid indexid);
+extern bool inplace_other_start_taking(Relation table, Oid indexid, bool waits);
 
 #endif							/* INPLACE_OTHER_MARK_H */

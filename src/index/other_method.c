@@ -20,7 +20,7 @@
  * moves instead.
  *
  * Removing.  VACUUM sweeps these indexes as it sweeps inplace_btree ones: sweep_gin.c,
- * sweep_bulk.c.  That is so whatever the setting says, if it was ever on (other_mark.c).
+ * sweep_bulk.c.  That is so whatever the setting says, if the index is marked (other_mark.c).
  *
  * What VACUUM deletes is bounded by how often rows change: entries of a row that is changed
  * while it is at work stay.  So a row with former keys moves by chance, as often as the

@@ -21,6 +21,7 @@
 #include "index/entry.h"
 #include "index/kept_key.h"
 #include "index/key.h"
+#include "index/other_mark.h"
 #include "index/other_method.h"
 #include "index/taking.h"
 #include "nodes/execnodes.h"
@@ -178,6 +179,7 @@ add_other(Relation index, TakingIndexes *t, Bitmapset **columns, bool *own_code)
 	ti->indexid = RelationGetRelid(index);
 	ti->other = true;
 	ti->sought = index->rd_rel->relam == GIST_AM_OID;
+	ti->waits = index->rd_rel->relam == GIST_AM_OID;
 	ti->exact = true;			/* equal keys may stand beside each other */
 	ti->computed = inplace_key_is_computed(index);
 	ti->nkeys = ti->natts = form->indnatts;
@@ -597,6 +599,32 @@ inplace_taking_wants_old(const TakingIndexes *taking)
 		if (taking->index[i].changed && taking->index[i].other)
 			return true;
 	return false;
+}
+
+/*
+ * Do the indexes of other methods whose keys change take that, as far as this process knows?
+ * A page may be locked.
+ */
+bool
+inplace_taking_others_known(Relation rel, const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && taking->index[i].other &&
+			!inplace_other_known_taking(rel, taking->index[i].indexid))
+			return false;
+	return true;
+}
+
+/*
+ * They are to take it as soon as they may.  No page is locked.
+ */
+void
+inplace_taking_start_others(Relation rel, const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && taking->index[i].other)
+			(void) inplace_other_start_taking(rel, taking->index[i].indexid,
+											  taking->index[i].waits);
 }
 
 /*

@@ -20,6 +20,8 @@ typedef struct TakingIndex
 	bool		other;			/* not an inplace_btree (other_method.c) */
 	bool		sought;			/* ... whose entries are looked for before the
 								 * row is changed (gist_entry.c) */
+	bool		waits;			/* ... which takes none while there are
+								 * snapshots from before its mark */
 	bool		exact;			/* equal keys are identical */
 	bool		computed;		/* it has expressions or a predicate */
 	bool		kept;			/* takes updates only that keep its key
@@ -91,6 +93,8 @@ extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 									   TupleTableSlot *slot, ItemPointer tid);
 extern bool inplace_taking_keys_verified(TakingIndexes *taking);
 extern bool inplace_taking_wants_old(const TakingIndexes *taking);
+extern bool inplace_taking_others_known(Relation rel, const TakingIndexes *taking);
+extern void inplace_taking_start_others(Relation rel, const TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 								   ItemPointer tid, InplaceTupleHeader old,
 								   TupleTableSlot *slot);

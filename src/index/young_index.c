@@ -83,7 +83,7 @@ may_lack_something(Oid relid, const IndexOptInfo *index)
 	if (GIN_BUILDS_IN_PARALLEL && index->relam == GIN_AM_OID)
 		return true;
 	if (inplace_is_other_method(index->relam))
-		return inplace_others_marked(get_rel_persistence(relid));
+		return inplace_other_marked(get_rel_persistence(relid), index->indexoid);
 	return index->relam == BRIN_AM_OID && IsolationIsSerializable();
 }
 

@@ -29,7 +29,6 @@
 
 #include "access/heaptoast.h"
 #include "index/late_open.h"
-#include "index/other_mark.h"
 #include "index/other_method.h"
 #include "index/taking.h"
 #include "modify/modify.h"
@@ -130,12 +129,13 @@ leaves_former_key(UpdateState *us)
 		inplace_taking_wants_old(us->taking);
 }
 
-/* former ones, under indexes of other methods */
+/* if it does: do the indexes take that yet, and are there not too many already? */
 static bool
-has_many_keys(UpdateState *us)
+former_key_may_stay(UpdateState *us)
 {
-	return leaves_former_key(us) &&
-		inplace_other_leaves_place(&us->rc.base, us->xid, &us->target.tid);
+	return !leaves_former_key(us) ||
+		(inplace_taking_others_known(us->rel, us->taking) &&
+		 !inplace_other_leaves_place(&us->rc.base, us->xid, &us->target.tid));
 }
 
 /* the record's own part and what keeping the locks takes */
@@ -591,11 +591,13 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 		return STEP_AGAIN;
 	}
 
-	/* (it may be that the row moves in the end, which does no harm) */
-	if (leaves_former_key(us) && !inplace_others_known_marked(us->rel))
+	/* (the row may move all the same, which does no harm) */
+	if (leaves_former_key(us) && !us->others_asked &&
+		!inplace_taking_others_known(us->rel, us->taking))
 	{
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-		inplace_mark_others();
+		us->others_asked = true;
+		inplace_taking_start_others(us->rel, us->taking);
 		return STEP_AGAIN;
 	}
 
@@ -616,7 +618,8 @@ static UpdateStep
 choose_place(UpdateState *us, bool *in_place)
 {
 	*in_place = !us->index_changed && (!us->keys_verified || us->keys_distinct) &&
-		!tag_would_wrap(us) && !has_many_keys(us) && undo_fits(us) && fits_on_page(us);
+		!tag_would_wrap(us) && former_key_may_stay(us) && undo_fits(us) &&
+		fits_on_page(us);
 	if (!*in_place && !inplace_update_find_page(us))
 		return STEP_AGAIN;
 	return STEP_GO;
@@ -683,6 +686,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->newvm = InvalidBuffer;
 	us->searched = false;
 	us->keys_verified = false;
+	us->others_asked = false;
 	us->logical = false;
 	UndoBegin(rel);
 

@@ -353,7 +353,10 @@ check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
 	fetch->checked = snapshot;
 }
 
-/* may a row that has been returned get an entry that the scan comes to, too? */
+/*
+ * May a row that has been returned get an entry that the scan comes to, too?  Where nothing has
+ * the setting on, it may not.
+ */
 static inline bool
 notes_rows(const InplaceIndexFetchData *fetch)
 {

@@ -256,10 +256,12 @@ UndoCheckMetaPage(Relation undorel)
 				 errmsg("block %u of relation \"%s.%s\" is not an undo page of inplace",
 						UNDO_META_BLOCK, INPLACE_SCHEMA,
 						RelationGetRelationName(undorel))));
-	if (version != INPLACE_FORMAT_VERSION && version != INPLACE_FORMAT_VERSION_OTHERS)
+	if (version < INPLACE_FORMAT_VERSION ||
+		((version - INPLACE_FORMAT_VERSION) & ~UNDO_VERSION_BITS) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("undo of this database has format version %u, this version of inplace reads version %u",
-						version, INPLACE_FORMAT_VERSION),
+				 errmsg("undo of this database has format version %u, this version of inplace reads versions %u and %u",
+						version, INPLACE_FORMAT_VERSION,
+						INPLACE_FORMAT_VERSION + UNDO_VERSION_BITS),
 				 errhint("Dump the database with the build of inplace that wrote it, and restore the dump.")));
 }

@@ -401,7 +401,8 @@ stale_sweep(InplaceVacuum *vac)
 		if (inplace_vacuum_failsafe(vac))
 			return;
 		if (inplace_is_other_method(vac->indrels[i]->rd_rel->relam) &&
-			inplace_others_marked(vac->rel->rd_rel->relpersistence))
+			inplace_other_marked(vac->rel->rd_rel->relpersistence,
+								 RelationGetRelid(vac->indrels[i])))
 			sweep_other(vac, i);
 		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;

@@ -279,20 +279,18 @@ inplace_log_swept(Relation rel, Buffer buffer, TransactionId horizon,
 }
 
 /*
- * The meta page of undo has been marked (index/other_mark.c).  The second record, that of a
- * sweep of no rows, conflicts with snapshots from before the first has been replayed.
- * It has the page's image, too, so there is nothing else to replay.
+ * An index marked on the meta page of undo begins to take updates (index/other_mark.c).  The record
+ * is that of a sweep of no rows, which conflicts with snapshots that do not see "xid".  It has
+ * the page's image, so there is nothing else to replay.
  */
 void
-inplace_log_others_mark(Relation undorel, Buffer meta, TransactionId xid)
+inplace_log_others_begin(Relation undorel, Buffer meta, TransactionId xid)
 {
 	xl_ip_freeze xlrec;
 	TransactionId swept = InvalidTransactionId;
 	XLogRecPtr	lsn;
 
 	Assert(RelationNeedsWAL(undorel));
-	log_newpage_buffer(meta, true);
-
 	xlrec.horizon = xid;
 	xlrec.nfreeze = XLIP_SWEPT;
 	xlrec.nunlock = 0;

@@ -43,6 +43,7 @@ sub dead_after
 		INSERT INTO hot SELECT i, point(i, i), ARRAY[i] FROM generate_series(1, 100) i;
 		CREATE INDEX hot_p ON hot USING gist (p);
 		CREATE INDEX hot_a ON hot USING gin (a);
+		UPDATE hot SET p = p + point(0, 1) WHERE id = 100;	-- the next ones may be in place
 		CREATE TABLE IF NOT EXISTS hot_places (id int, place tid);
 		TRUNCATE hot_places;
 		INSERT INTO hot_places SELECT id, ctid FROM hot;
@@ -141,6 +142,65 @@ $off->append_conf('postgresql.conf', 'inplace.update_under_other_indexes = off')
 $off->stop('immediate');
 $off->start;
 is(swept($off), 1, 'off again');
+
+# An index is marked, not a database.
+$off->append_conf('postgresql.conf', 'inplace.update_under_other_indexes = on');
+$off->restart;
+$off->safe_psql('postgres', 'ALTER TABLE t ADD b int[]; CREATE INDEX t_b ON t USING gin (b)');
+sub swept_indexes
+{
+	my $from = -s $off->logfile;
+	$off->safe_psql('postgres', 'UPDATE t SET n = n + 1 WHERE id > 100; VACUUM (INDEX_CLEANUP on) t');
+	my @swept = slurp_file($off->logfile, $from) =~ /index "(\w+)": deleted \d+ stale entries/g;
+	return join ' ', sort @swept;
+}
+is(swept_indexes(), 't_a_idx', 'the one whose keys were updated');
+$off->safe_psql('postgres', 'UPDATE t SET b = ARRAY[id] WHERE id < 10');
+is(swept_indexes(), 't_a_idx t_b', 'and another one');
+
+# A GiST index waits for snapshots from before it was marked.
+$off->safe_psql('postgres', q{
+	CREATE TABLE w (id int PRIMARY KEY, p point) WITH (fillfactor = 50);
+	INSERT INTO w SELECT i, point(i, i) FROM generate_series(1, 100) i;
+	CREATE INDEX w_p ON w USING gist (p)});
+sub moves
+{
+	return $off->safe_psql('postgres', q{
+		SELECT ctid AS old FROM w WHERE id = 7 \gset
+		UPDATE w SET p = p + point(1, 0) WHERE id = 7 RETURNING ctid <> :'old'::tid AS moved}) eq 't' ? 1 : 0;
+}
+my $old = psql_session($off);
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM w;');
+is(moves(), 1, 'the first update moves the row');
+is(moves(), 1, 'and the next, while there is an older snapshot');
+$old->query_safe('COMMIT');
+is(moves(), 0, 'then it is in place');
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM w;');
+is(moves(), 0, 'also beside a younger snapshot');
+$old->query_safe('COMMIT');
+$old->quit;
+
+# When there is no room for one more mark all indexes have one.
+$off->safe_psql('postgres', q{
+	CREATE TABLE n (id int PRIMARY KEY, a int[], n int);
+	INSERT INTO n VALUES (1, ARRAY[1], 1);
+	CREATE INDEX n_n ON n USING inplace_btree (n);
+	CREATE INDEX n_a ON n USING gin (a);
+	DO $$ BEGIN
+		FOR i IN 1 .. 520 LOOP
+			EXECUTE format('CREATE TABLE m%s (p point)', i);
+			EXECUTE format('INSERT INTO m%s VALUES (point(1, 1))', i);
+			EXECUTE format('CREATE INDEX ON m%s USING gist (p)', i);
+			EXECUTE format('UPDATE m%s SET p = point(2, 2)', i);
+			COMMIT;
+		END LOOP;
+	END $$});
+my $from = -s $off->logfile;
+$off->safe_psql('postgres', 'UPDATE n SET n = 2; VACUUM (INDEX_CLEANUP on) n');
+like(slurp_file($off->logfile, $from), qr/index "n_a": deleted \d+ stale entries/, 'more indexes than there is room for');
+$off->safe_psql('postgres', 'UPDATE m520 SET p = point(3, 3); UPDATE m520 SET p = point(4, 4)');
+is($off->safe_psql('postgres', q{SET enable_seqscan = off; SELECT p FROM m520 WHERE p <@ box '(0,0),(9,9)'}), '(4,4)', 'the last of them');
+check_log($off);
 
 # A session that has seen the mark of an extension whose creation is rolled back marks the
 # next one, too.

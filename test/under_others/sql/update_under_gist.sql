@@ -15,6 +15,11 @@ CREATE INDEX t_h ON t USING hash (h);
 CREATE INDEX t_s ON t USING hash (s);
 CREATE INDEX t_h_part ON t USING hash (h) WHERE n > 5;
 CREATE INDEX t_h_expr ON t USING hash ((h / 2));
+-- From the next update on each of the indexes takes them in place.
+INSERT INTO t VALUES (0, '(0,0)', '[1,2)', 1, 's', 9, 'p');
+UPDATE t SET p = '(1,0)', r = '[1,3)', n = 8 WHERE id = 0;
+DELETE FROM t WHERE id = 0;
+
 VACUUM ANALYZE t;
 
 CREATE TABLE places AS SELECT id, ctid AS place FROM t;
@@ -151,6 +156,9 @@ SELECT * FROM differences();
 CREATE TABLE ahead (id int PRIMARY KEY, p point) USING inplace;
 CREATE INDEX ahead_p ON ahead USING gist (p);
 INSERT INTO ahead SELECT i, point(i, 0) FROM generate_series(1, 2000) i;
+UPDATE ahead SET p = point(2001, 0) WHERE id = 2000;
+UPDATE ahead SET p = point(2000, 0) WHERE id = 2000;
+
 CREATE FUNCTION rest_of(c refcursor, OUT rows int, OUT different int) LANGUAGE plpgsql AS $$
 DECLARE
 	id int;
@@ -193,6 +201,9 @@ END $$;
 CREATE INDEX w_cr ON w USING gist (c, r);
 CREATE INDEX w_c ON w USING gist (c);
 INSERT INTO w SELECT g, int4range(g, g + 2), circle(point(g, 0), 1), repeat('x', 100) FROM generate_series(1, 2000) g;
+UPDATE w SET c = circle(point(id, 0), 2) WHERE id = 2000;
+UPDATE w SET c = circle(point(id, 0), 1) WHERE id = 2000;
+
 VACUUM ANALYZE w;
 BEGIN;
 SET LOCAL enable_seqscan = off;
@@ -214,6 +225,8 @@ DROP TABLE w;
 CREATE TABLE deep (id int PRIMARY KEY, p point) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
 CREATE INDEX deep_p ON deep USING gist (p);
 INSERT INTO deep SELECT g, point(1, 1) FROM generate_series(1, 20000) g;
+UPDATE deep SET p = point(2, 2) WHERE id = 20000;
+
 CREATE TABLE deep_places AS SELECT id, ctid AS place FROM deep;
 SELECT alone();
 VACUUM ANALYZE deep;
