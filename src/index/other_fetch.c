@@ -32,6 +32,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_type_d.h"
+#include "common/hashfn.h"
 #include "index/entry.h"
 #include "index/key.h"
 #include "index/other_fetch.h"
@@ -45,9 +46,21 @@
 /* rows of a page */
 typedef struct ReturnedRows
 {
-	BlockNumber blk;			/* must be first */
+	BlockNumber blk;
+	char		status;			/* of the hash table */
 	uint64		rows[MaxHeapTuplesPerPage / 64 + 1];
 } ReturnedRows;
+
+#define SH_PREFIX		returned
+#define SH_ELEMENT_TYPE	ReturnedRows
+#define SH_KEY_TYPE		BlockNumber
+#define SH_KEY			blk
+#define SH_HASH_KEY(tb, key)	murmurhash32(key)
+#define SH_EQUAL(tb, a, b)		((a) == (b))
+#define SH_SCOPE		static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
 
 /* has the row been returned?  If not, it is noted that it is now. */
 static bool
@@ -60,16 +73,8 @@ has_been_returned(OtherFetch *of, const ItemPointerData *tid)
 	bool		found;
 
 	if (of->returned == NULL)
-	{
-		HASHCTL		ctl = {0};
-
-		ctl.keysize = sizeof(BlockNumber);
-		ctl.entrysize = sizeof(ReturnedRows);
-		ctl.hcxt = of->cxt;
-		of->returned = hash_create("inplace rows returned", 64, &ctl,
-								   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-	page = hash_search(of->returned, &blk, HASH_ENTER, &found);
+		of->returned = returned_create(of->cxt, 64, NULL);
+	page = returned_insert(of->returned, blk, &found);
 	if (!found)
 		memset(page->rows, 0, sizeof(page->rows));
 	if (page->rows[off / 64] & bit)
@@ -123,7 +128,7 @@ void
 inplace_other_fetch_reset(OtherFetch *of)
 {
 	if (of->returned != NULL)
-		hash_destroy(of->returned);
+		returned_destroy(of->returned);
 	of->returned = NULL;
 	if (of->work != NULL)
 		MemoryContextDelete(of->work);

@@ -18,7 +18,7 @@
 typedef struct OtherFetch
 {
 	MemoryContext cxt;
-	HTAB	   *returned;		/* rows, a bit each */
+	struct returned_hash *returned; /* rows, a bit each */
 	MemoryContext work;
 	bool		asked;
 	bool		marked;			/* ... whether there may be updates in place

@@ -292,7 +292,7 @@ drop_others(BulkSweep *bs)
 
 /*
  * *stats, from the caller's memory, is what the method says of the last time that the index was
- * gone through: amvacuumcleanup need not do so again.
+ * gone through: amvacuumcleanup need not do so again.  It stays as it is if that is not done.
  */
 int64
 inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size memory,
@@ -325,7 +325,9 @@ inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size 
 
 	note_rows(&bs, memory);
 	MemoryContextSwitchTo(old);
-	*stats = index_bulk_delete(info, NULL, count_entry, &bs);
+	/* (all of them may have been changed since, or cannot be computed) */
+	if (hash_get_num_entries(bs.noted) > 0)
+		*stats = index_bulk_delete(info, NULL, count_entry, &bs);
 	if (bs.any_others)
 	{
 		inplace_tell_standbys(table, rows);
