@@ -23,8 +23,8 @@
  * sweep_bulk.c.  That is so whatever the setting says, if the index is marked (other_mark.c).
  *
  * What VACUUM deletes is bounded by how often rows change: entries of a row that is changed
- * while it is at work stay.  So a row with former keys moves by chance, as often as the
- * setting former_keys_limit says.  Its old TID goes with all of its entries.
+ * while it is at work stay.  So a row with former keys moves by chance, when it has been
+ * updated as often as the setting former_keys_limit says.  Its old TID goes with all of its entries.
  *
  * Rebuilding.  An index of these methods gets the keys of newest versions only.  So it is
  * kept from snapshots that may need others (young_index.c).
@@ -218,10 +218,15 @@ inplace_other_has_own_code(Relation index)
 	return true;
 }
 
+/* tags begin again after 125 */
+#define TAGS_COUNTED	100
+
 /*
  * Is a row that is about to get one more key in such an index to be moved instead?  "base" is
  * the header of the version that is replaced.  The answer stays the same for the
- * transaction.  The number of keys is known to nobody, so it is left to chance.
+ * transaction.  The number of keys is known to nobody.  The tag tells how often the row has been
+ * updated where it is, up to 125 times; one that has not been so often enough stays.  Of the others
+ * VACUUM may have swept some, so it is left to chance.
  */
 bool
 inplace_other_leaves_place(const InplaceTupleHeaderData *base, TransactionId xid,
@@ -230,7 +235,8 @@ inplace_other_leaves_place(const InplaceTupleHeaderData *base, TransactionId xid
 	uint32		hash;
 
 	if (!(base->t_infomask & IP_STALE) || HdrIsSwept(base) ||
-		inplace_former_keys_limit == 0)
+		inplace_former_keys_limit == 0 ||
+		TagNumber(base->t_tag) < Min(inplace_former_keys_limit, TAGS_COUNTED))
 		return false;
 	hash = hash_combine(murmurhash32(xid), murmurhash32(ItemPointerGetBlockNumberNoCheck(tid)));
 	hash = hash_combine(hash, murmurhash32(ItemPointerGetOffsetNumberNoCheck(tid)));

@@ -37,6 +37,8 @@ class OtherIndex(Workload):
                f" FROM generate_series(1, {self.rows(p)}) g",
                *[f"CREATE INDEX things_{c} ON things {using(db)} ({c})" for c in ("owner", "made", "note")],
                f"CREATE INDEX things_changed ON things {self.index}",
+               # a GiST index takes updates in place from the next one on
+               self.change.replace(":id", "1"),
                "VACUUM ANALYZE things")
 
     def same(self, db: Database) -> None:
@@ -74,7 +76,8 @@ class OtherIndex(Workload):
 class Positions(OtherIndex):
     name = "positions"
     line = "points under a stock GiST index, with three more indexes, are moved a little"
-    targets = (Target("tps", ">=", 1.3), Target("wal_total_per_tx", "<=", 0.6), Target("changed_bloat", "<=", 1.5, False))
+    targets = (Target("tps", ">=", 1.3), Target("wal_total_per_tx", "<=", 0.6), Target("changed_bloat", "<=", 1.5, False),
+               Target("unchanged_growth", "<=", 0.2))
     column = "p point"
     index = "USING gist (p)"
     value = "point(random() * 1000, random() * 1000)"
@@ -85,7 +88,8 @@ class Positions(OtherIndex):
 class Tags(OtherIndex):
     name = "tags"
     line = "documents under a stock GIN index, with three more indexes, get other values of two of their keys"
-    targets = (Target("tps", ">=", 1.1), Target("wal_total_per_tx", "<=", 0.8), Target("changed_bloat", "<=", 1.5, False))
+    targets = (Target("tps", ">=", 1.1), Target("wal_total_per_tx", "<=", 0.8), Target("changed_bloat", "<=", 1.5, False),
+               Target("unchanged_growth", "<=", 0.2))
     column = "doc jsonb"
     index = "USING gin (doc)"
     value = ("jsonb_build_object('a', g % 50, 'b', g % 1000, 'tags', jsonb_build_array('t' || g % 7, 't' || g % 90),"

@@ -55,6 +55,8 @@ my $moved = q{SELECT count(*) FROM hot JOIN hot_places USING (id) WHERE hot.ctid
 my $one = 'UPDATE hot SET p = p + point(0.5, 0) WHERE id = 7';
 cmp_ok(dead_after([ map { [ 0, $one ] } 1 .. 20 ]), '>=', 20, 'one row updated 20 times counts 20 times');
 is($node->safe_psql('postgres', $moved), '0', 'no limit: no row has moved');
+dead_after([ map { [ 24, $one ] } 1 .. 20 ]);
+is($node->safe_psql('postgres', $moved), '0', 'limit: a row that has not been updated so often stays');
 dead_after([ map { [ 3, $one ] } 1 .. 60 ]);
 is($node->safe_psql('postgres', $moved), '1', 'limit: the row has moved');
 
