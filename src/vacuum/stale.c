@@ -343,6 +343,17 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey,
 
 /* ---------------- step 2 ---------------- */
 
+/* of the rows; as many are dead when indexes are gone through on heap */
+#define BYPASS_MAX_ROWS		0.02
+
+/* of another method, and with updates in place */
+static bool
+is_marked(InplaceVacuum *vac, Relation index)
+{
+	return inplace_is_other_method(index->rd_rel->relam) &&
+		inplace_other_marked(vac->rel->rd_rel->relpersistence, RelationGetRelid(index));
+}
+
 /* an index that is not valid takes nothing in place, and will be made anew */
 static void
 sweep_other(InplaceVacuum *vac, int i)
@@ -380,6 +391,26 @@ sweep_other(InplaceVacuum *vac, int i)
 					RelationGetRelationName(index), (long long) deleted)));
 }
 
+static bool
+has_marked_index(InplaceVacuum *vac)
+{
+	for (int i = 0; i < vac->nindexes; i++)
+		if (is_marked(vac, vac->indrels[i]))
+			return true;
+	return false;
+}
+
+/*
+ * The pages with stale rows may be few, and yet have left as many former keys in an index of
+ * another method as others do elsewhere: each update of a row has, and counts as a dead one.
+ */
+static bool
+former_keys_pile_up(InplaceVacuum *vac)
+{
+	return vacuum_dead_since(vac) >= BYPASS_MAX_ROWS * Max(vac->old_live_tuples, 1) &&
+		has_marked_index(vac);
+}
+
 void
 stale_sweep(InplaceVacuum *vac)
 {
@@ -387,7 +418,8 @@ stale_sweep(InplaceVacuum *vac)
 	VacuumPhase saved_phase = vac->phase;
 
 	if (stale->nblocks == 0 || !vac->do_index_vacuuming ||
-		!worth_scanning_indexes(vac, stale->nblocks, 0))
+		(!worth_scanning_indexes(vac, stale->nblocks, 0) &&
+		 !former_keys_pile_up(vac)))
 		return;
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
 								 PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
@@ -400,9 +432,7 @@ stale_sweep(InplaceVacuum *vac)
 		PROGRESS_INDEXES(vac->nindexes, i);
 		if (inplace_vacuum_failsafe(vac))
 			return;
-		if (inplace_is_other_method(vac->indrels[i]->rd_rel->relam) &&
-			inplace_other_marked(vac->rel->rd_rel->relpersistence,
-								 RelationGetRelid(vac->indrels[i])))
+		if (is_marked(vac, vac->indrels[i]))
 			sweep_other(vac, i);
 		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;

@@ -227,6 +227,22 @@ inserted_since(InplaceVacuum *vac)
 	return inserted;
 }
 
+/* rows that have become dead since, in the same way */
+double
+vacuum_dead_since(InplaceVacuum *vac)
+{
+	Oid			relid = RelationGetRelid(vac->rel);
+	PgStat_StatTabEntry *stats = pgstat_fetch_stat_tabentry_ext(false, relid);
+	PgStat_TableStatus *pending = find_tabstat_entry(relid);
+	double		dead = 0;
+
+	if (stats != NULL)
+		dead += stats->TableDeadTuples;
+	if (pending != NULL)
+		dead += pending->TableStatusCounts.PendingCount(delta_dead_tuples);
+	return dead;
+}
+
 /*
  * What this VACUUM has removed from the index.  The pages that packing frees can be used
  * by the next changes only if somebody has taken an xid meanwhile, and cut off only if

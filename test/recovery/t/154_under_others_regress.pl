@@ -160,6 +160,23 @@ is(swept_indexes(), 't_a_idx', 'the one whose keys were updated');
 $off->safe_psql('postgres', 'UPDATE t SET b = ARRAY[id] WHERE id < 10');
 is(swept_indexes(), 't_a_idx t_b', 'and another one');
 
+# A few rows that are updated often have it swept, too.
+$off->safe_psql('postgres', q{
+	CREATE TABLE spot (id int PRIMARY KEY, a int[]);
+	INSERT INTO spot SELECT i, ARRAY[i] FROM generate_series(1, 20000) i;
+	CREATE INDEX spot_a ON spot USING gin (a);
+	VACUUM ANALYZE spot;
+	SET inplace.former_keys_limit = 0;
+	DO $$ BEGIN
+		FOR i IN 1 .. 500 LOOP
+			UPDATE spot SET a = ARRAY[-i] WHERE id = 7;
+			COMMIT;
+		END LOOP;
+	END $$});
+my $spot = -s $off->logfile;
+$off->safe_psql('postgres', 'VACUUM spot');
+like(slurp_file($off->logfile, $spot), qr/index "spot_a": deleted \d{3} stale entries/, 'one row that was updated 500 times');
+
 # A GiST index waits for snapshots from before it was marked.
 $off->safe_psql('postgres', q{
 	CREATE TABLE w (id int PRIMARY KEY, p point) WITH (fillfactor = 50);
