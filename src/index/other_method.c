@@ -52,8 +52,9 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_amop.h"
+#include "catalog/pg_opfamily.h"
 #include "catalog/pg_proc_d.h"
-#include "catalog/pg_type_d.h"
+#include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
 #include "index/gin_entry.h"
@@ -129,13 +130,23 @@ orders_by_float(Relation index)
 	return true;
 }
 
+static bool
+is_of_extension(Oid class, Oid object, const char *const *names, int n)
+{
+	Oid			extension = getExtensionOfObject(class, object);
+	char	   *name = OidIsValid(extension) ? get_extension_name(extension) : NULL;
+
+	for (int i = 0; name != NULL && i < n; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
 /* see above; OIDs of functions of the server, or of one of these extensions */
 static bool
 is_monotone(Oid function)
 {
 	static const char *const extensions[] = {"btree_gin", "hstore", "pg_trgm"};
-	Oid			extension;
-	char	   *name;
 
 	switch (function)
 	{
@@ -150,14 +161,8 @@ is_monotone(Oid function)
 		default:
 			break;
 	}
-	if (function < FirstNormalObjectId)
-		return false;
-	extension = getExtensionOfObject(ProcedureRelationId, function);
-	name = OidIsValid(extension) ? get_extension_name(extension) : NULL;
-	for (int i = 0; name != NULL && i < lengthof(extensions); i++)
-		if (strcmp(name, extensions[i]) == 0)
-			return true;
-	return false;
+	return function >= FirstNormalObjectId &&
+		is_of_extension(ProcedureRelationId, function, extensions, lengthof(extensions));
 }
 
 static bool
@@ -183,7 +188,21 @@ inplace_other_takes(Relation index)
 }
 
 /*
- * Is the type the server's own?  Classes of arrays and ranges run code of what these are made
+ * Does it come with the server, or with an extension whose code changes no tables?
+ */
+static bool
+is_known_object(Oid class, Oid object)
+{
+	static const char *const extensions[] = {
+		"btree_gin", "btree_gist", "hstore", "intarray", "ltree", "pg_trgm", "postgis"
+	};
+
+	return object < FirstNormalObjectId ||
+		is_of_extension(class, object, extensions, lengthof(extensions));
+}
+
+/*
+ * Is the type one of those?  Classes of arrays and ranges run code of what these are made
  * of.
  */
 static bool
@@ -192,13 +211,13 @@ is_own_type(Oid type)
 	Oid			element;
 
 	type = getBaseType(type);
-	if (type >= FirstNormalObjectId)
+	if (!is_known_object(TypeRelationId, type))
 		return false;
 	element = get_element_type(type);
 	return !OidIsValid(element) || is_own_type(element);
 }
 
-/* is what an insertion runs the server's own? */
+/* is what an insertion runs known to change no tables? */
 bool
 inplace_other_has_own_code(Relation index)
 {
@@ -210,8 +229,8 @@ inplace_other_has_own_code(Relation index)
 		AttrNumber	column = index->rd_index->indkey.values[i];
 		Oid			type = att->atttypid;
 
-		if (index->rd_opfamily[i] >= FirstNormalObjectId ||
-			index->rd_opcintype[i] >= FirstNormalObjectId ||
+		if (!is_known_object(OperatorFamilyRelationId, index->rd_opfamily[i]) ||
+			!is_known_object(TypeRelationId, index->rd_opcintype[i]) ||
 			!is_own_type(type) || (column != 0 && !is_own_type(get_atttype(index->rd_index->indrelid, column))))
 			return false;
 	}

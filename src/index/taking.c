@@ -170,7 +170,7 @@ put_set(TakingIndexes *chunk, const Bitmapset *set)
  * An index of another method.  Of such each column of a version is in the entry's key.
  */
 static void
-add_other(Relation index, TakingIndexes *t, Bitmapset **columns, bool *own_code)
+add_other(Relation index, TakingIndexes *t, Bitmapset **columns)
 {
 	Form_pg_index form = index->rd_index;
 	int			n = t->n++;
@@ -183,7 +183,7 @@ add_other(Relation index, TakingIndexes *t, Bitmapset **columns, bool *own_code)
 	ti->exact = true;			/* equal keys may stand beside each other */
 	ti->computed = inplace_key_is_computed(index);
 	ti->nkeys = ti->natts = form->indnatts;
-	*own_code &= inplace_other_has_own_code(index);
+	ti->own_code = inplace_other_has_own_code(index);
 	if (ti->computed)
 		for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
 			columns[n] = add_column(columns[n],
@@ -198,7 +198,7 @@ add_other(Relation index, TakingIndexes *t, Bitmapset **columns, bool *own_code)
  */
 static void
 add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
-		  Bitmapset **blocking, bool *own_code)
+		  Bitmapset **blocking)
 {
 	TakingIndex *ti = &t->index[t->n];
 
@@ -215,7 +215,7 @@ add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
 		ti->natts = form->indnatts;
 		ti->exact = inplace_index_key(index)->exact;
 		ti->computed = inplace_key_is_computed(index);
-		*own_code &= inplace_index_key(index)->comparable;
+		ti->own_code = inplace_index_key(index)->comparable;
 		if (ti->computed)
 			for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
 				columns[n] = add_column(columns[n],
@@ -231,7 +231,7 @@ add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
 
 	if (inplace_other_takes(index))
 	{
-		add_other(index, t, columns, own_code);
+		add_other(index, t, columns);
 		return;
 	}
 
@@ -252,7 +252,6 @@ find_taking(Relation rel)
 	TakingIndexes *t;
 	Bitmapset **columns;
 	Bitmapset  *blocking;
-	bool		own_code;
 	Size		size;
 	TakingIndexes *chunk;
 	ListCell   *lc;
@@ -263,13 +262,12 @@ restart:
 				sizeof(TakingIndex) * list_length(list));
 	columns = palloc0(sizeof(Bitmapset *) * (list_length(list) + 1));
 	blocking = NULL;
-	own_code = true;
 
 	foreach(lc, list)
 	{
 		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
 
-		add_index(rel, index, t, columns, &blocking, &own_code);
+		add_index(rel, index, t, columns, &blocking);
 		index_close(index, AccessShareLock);
 	}
 
@@ -288,7 +286,6 @@ restart:
 	list_free(list);
 	list_free(now);
 
-	t->own_code = own_code;
 	t->size = MAXALIGN(offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
 	size = t->size + set_size(blocking);
 	for (int i = 0; i < t->n; i++)
@@ -365,11 +362,22 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 	return any || taking->payload_changed;
 }
 
+/* does inserting the new entries run no code but the server's, or such as is known? */
+static bool
+runs_own_code(const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && !taking->index[i].kept &&
+			!taking->index[i].own_code)
+			return false;
+	return true;
+}
+
 /* has the row no entries in indexes of other methods but those of this version? */
 static bool
 has_one_entry(const TakingIndexes *taking, const InplaceTupleHeaderData *base)
 {
-	return taking->own_code &&
+	return runs_own_code(taking) &&
 		(!(base->t_infomask & IP_STALE) || HdrIsSwept(base));
 }
 
@@ -399,7 +407,7 @@ has_one_entry(const TakingIndexes *taking, const InplaceTupleHeaderData *base)
  *	   another key in place: build.c.)
  *	 - Between now and the insertion nobody else can change the row, and
  *	   this transaction comes by only through code that is run by the
- *	   insertion: that of comparisons, hence own_code.
+ *	   insertion: that of comparisons, hence runs_own_code().
  *
  * By value, because stored bytes of others may differ although the values do
  * not (compression).  The rows that are updated for the first time since VACUUM
@@ -416,7 +424,7 @@ inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 	for (int i = 0; i < taking->n; i++)
 		if (taking->index[i].other)
 			taking->index[i].absent = has_one_entry(taking, base);
-	if (!taking->own_code || (base->t_infomask & IP_STALE))
+	if ((base->t_infomask & IP_STALE) || !runs_own_code(taking))
 		return;
 	for (int i = 0; i < taking->n; i++)
 	{
@@ -657,8 +665,7 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 		index = index_open(ti->indexid, RowExclusiveLock);
 		if (ti->other)
 			/* (code of users may have changed the row once more meanwhile) */
-			inplace_other_insert(rel, index, tid,
-								 taking->own_code ? old : NULL, slot, ti->absent);
+			inplace_other_insert(rel, index, tid, old, slot, ti->absent);
 		else
 			insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);

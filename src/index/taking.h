@@ -22,6 +22,7 @@ typedef struct TakingIndex
 								 * row is changed (gist_entry.c) */
 	bool		waits;			/* ... which takes none while there are
 								 * snapshots from before its mark */
+	bool		own_code;		/* an insertion runs none of users */
 	bool		exact;			/* equal keys are identical */
 	bool		computed;		/* it has expressions or a predicate */
 	bool		kept;			/* takes updates only that keep its key
@@ -52,7 +53,6 @@ typedef struct TakingIndexes
 	int			n;
 	Size		blocking_off;	/* where in the chunk the set is, or 0 */
 	bool		payload_changed;	/* by the update at hand */
-	bool		own_code;		/* keys are compared by the server's own code */
 	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
 } TakingIndexes;
 
