@@ -81,7 +81,8 @@ inplace_is_other_method(Oid relam)
 }
 
 /*
- * May it have taken some, when it was valid?
+ * May it have taken some, when it was valid?  (Another version of this library may have known of
+ * functions what this one does not.)
  */
 bool
 inplace_other_took(Relation index)
@@ -94,7 +95,7 @@ inplace_other_took(Relation index)
 		return true;
 	/* (which columns it depends on is known of key columns alone) */
 	return form->indnatts == form->indnkeyatts &&
-		inplace_index_key(index)->known;
+		inplace_index_key(index)->readable;
 }
 
 /*
@@ -183,6 +184,7 @@ inplace_other_takes(Relation index)
 	return inplace_update_under_others &&
 		form->indisready && form->indisvalid && form->indislive &&
 		inplace_other_took(index) &&
+		(!inplace_key_is_computed(index) || inplace_index_key(index)->known) &&
 		(index->rd_rel->relam != GIST_AM_OID || orders_by_float(index)) &&
 		(index->rd_rel->relam != GIN_AM_OID || gin_takes(index));
 }
