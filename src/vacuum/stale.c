@@ -379,7 +379,7 @@ sweep_other(InplaceVacuum *vac, int i)
 		deleted = inplace_sweep_bulk(&info, vac->rel, &vac->stale, memory, &stats);
 	}
 	/* if there are dead items GIN's own deletion comes anyway */
-	if (emptied && keeps_stats)
+	if (emptied && dead_items_count(vac) == 0)
 		vacuum_empty_index(vac, i);
 	if (stats != NULL && keeps_stats && vac->indstats[i] == NULL)
 		vac->indstats[i] = stats;

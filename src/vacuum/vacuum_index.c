@@ -111,8 +111,12 @@ vacuum_empty_index(InplaceVacuum *vac, int i)
 	IndexVacuumInfo info;
 
 	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
-	vac->indstats[i] = index_bulk_delete(&info, vac->indstats[i],
-										 no_dead_item, NULL);
+	if (vac->pvs != NULL)
+		/* what workers will know of the index is kept elsewhere */
+		pfree(index_bulk_delete(&info, NULL, no_dead_item, NULL));
+	else
+		vac->indstats[i] = index_bulk_delete(&info, vac->indstats[i],
+											 no_dead_item, NULL);
 }
 
 /*

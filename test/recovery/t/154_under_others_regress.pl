@@ -68,13 +68,16 @@ $node->safe_psql('postgres', q{
 	VACUUM days});
 sub after_days
 {
-	my ($first, $last) = @_;
-	$node->safe_psql('postgres', "UPDATE days SET day = ARRAY[$_]; VACUUM (INDEX_CLEANUP on) days; VACUUM (INDEX_CLEANUP on) days") for $first .. $last;
+	my ($first, $last, $options) = @_;
+	my $vacuum = "VACUUM (INDEX_CLEANUP on, $options) days";
+	$node->safe_psql('postgres', "SET min_parallel_index_scan_size = 0; UPDATE days SET day = ARRAY[$_]; $vacuum; $vacuum") for $first .. $last;
 	return $node->safe_psql('postgres', q{SELECT pg_relation_size('days_day') / 8192});
 }
-my $pages = after_days(1, 2);
-cmp_ok(after_days(3, 5), '<=', $pages + 12, 'of keys that pass by GIN keeps three pages each');
-is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM days WHERE day @> ARRAY[5]'), '20000', 'they are all there');
+my $pages = after_days(1, 2, 'PARALLEL 0');
+cmp_ok(after_days(3, 5, 'PARALLEL 0'), '<=', $pages + 12, 'of keys that pass by GIN keeps three pages each');
+$pages = after_days(6, 6, 'PARALLEL 2');
+cmp_ok(after_days(7, 9, 'PARALLEL 2'), '<=', $pages + 12, 'with workers, too');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM days WHERE day @> ARRAY[9]'), '20000', 'they are all there');
 
 # A row's new key takes its TID to WAL, not all those of the key; a key that it has takes nothing.
 $node->safe_psql('postgres', q{
