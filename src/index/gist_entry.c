@@ -25,7 +25,7 @@
 #include "inplace.h"
 
 #include "access/gist_private.h"
-#include "index/gist_entry.h"
+#include "index/other_entry.h"
 #include "miscadmin.h"
 #include "page/compare.h"
 #include "storage/predicate.h"
@@ -148,9 +148,7 @@ visit_pages(EntrySearch *search, int max_pages)
 	return ENTRY_MISSING;
 }
 
-/*
- * With 0 all pages are looked at that need be.  Memory is the caller's to free.
- */
+/* memory is the caller's to free */
 EntrySought
 inplace_gist_find_entry(Relation index, EntryValues *values, ItemPointer tid, int max_pages)
 {

@@ -15,7 +15,7 @@
  *
  * Inserting.  The method's own aminsert does it, but for GIN, where all keys go straight into
  * the tree, if they are not there (gin_entry.c).
- * For a hash or GiST index it is looked whether the entry is there (gist_entry.c).  Equal
+ * For a hash or GiST index it is looked whether the entry is there (gist_entry.c, hash_entry.c).  Equal
  * values need not be identical, nor are they compared.  Where that takes too long the row
  * moves instead.
  *
@@ -58,13 +58,12 @@
 #include "commands/extension.h"
 #include "common/hashfn.h"
 #include "index/gin_entry.h"
-#include "index/gist_entry.h"
 #include "index/key.h"
+#include "index/other_entry.h"
 #include "index/other_method.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "page/compare.h"
-#include "storage/predicate.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -295,38 +294,6 @@ inplace_other_key_change(Relation table, Relation index, InplaceTupleHeader old,
 	return KEY_SAME;
 }
 
-/*
- * Has a hash index the entry already?  It is known by the hash value alone.
- */
-static bool
-hash_entry_exists(Relation index, Datum value, ItemPointer tid)
-{
-	ScanKeyData key = {0};
-	IndexScanDesc scan = IndexBeginScanBitmap(index, SnapshotAny, 1);
-	ItemPointer found;
-	Buffer		bucket;
-
-	/* (nobody asks for the operator's function) */
-	key.sk_attno = 1;
-	key.sk_strategy = HTEqualStrategyNumber;
-	key.sk_collation = index->rd_indcollation[0];
-	key.sk_argument = value;
-	index_rescan(scan, &key, 1, NULL, 0);
-	while ((found = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
-		if (ItemPointerEquals(found, tid))
-			break;
-	index_endscan(scan);
-	if (found == NULL)
-		return false;
-
-	/* it stands in for the insertion of an entry */
-	bucket = _hash_getbucketbuf_from_hashkey(index, _hash_datum2hashkey(index, value),
-											 HASH_READ, NULL);
-	CheckForSerializableConflictIn(index, NULL, BufferGetBlockNumber(bucket));
-	_hash_relbuf(index, bucket);
-	return true;
-}
-
 /* INCLUDE columns of a version that is no slot's */
 static void
 get_payload(Relation table, Relation index, InplaceTupleHeader tup,
@@ -370,7 +337,7 @@ find_entry(Relation table, Relation index, ItemPointer tid, InplaceTupleHeader o
 			break;
 	}
 	if (index->rd_rel->relam == HASH_AM_OID)
-		return hash_entry_exists(index, v->values[0], tid) ? ENTRY_THERE : ENTRY_MISSING;
+		return inplace_hash_find_entry(index, v->values[0], tid, max_pages);
 	return inplace_gist_find_entry(index, v, tid, max_pages);
 }
 
@@ -385,7 +352,8 @@ inplace_other_entry_is_found(Relation table, Relation index, ItemPointer tid,
 {
 	EntryValues v;
 
-	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND)
+	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND ||
+		(index->rd_rel->relam == HASH_AM_OID && v.isnull[0]))
 		return true;
 	inplace_payload_of_slot(index, slot, v.values, v.isnull);
 	return find_entry(table, index, tid, NULL, &v, false,

@@ -178,7 +178,7 @@ add_other(Relation index, TakingIndexes *t, Bitmapset **columns)
 
 	ti->indexid = RelationGetRelid(index);
 	ti->other = true;
-	ti->sought = index->rd_rel->relam == GIST_AM_OID;
+	ti->sought = index->rd_rel->relam != GIN_AM_OID;
 	ti->waits = index->rd_rel->relam == GIST_AM_OID;
 	ti->exact = true;			/* equal keys may stand beside each other */
 	ti->computed = inplace_key_is_computed(index);

@@ -79,6 +79,22 @@ $pages = after_days(6, 6, 'PARALLEL 2');
 cmp_ok(after_days(7, 9, 'PARALLEL 2'), '<=', $pages + 12, 'with workers, too');
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM days WHERE day @> ARRAY[9]'), '20000', 'they are all there');
 
+# A hash index is not searched without bound, nor by what counts as a scan.
+$node->safe_psql('postgres', q{
+	CREATE TABLE alike (id int PRIMARY KEY, h int) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
+	INSERT INTO alike SELECT i, 1 FROM generate_series(1, 60000) i;
+	CREATE INDEX alike_h ON alike USING hash (h);
+	CREATE TABLE alike_places AS SELECT id, ctid AS place FROM alike});
+my $alike_moved = q{SELECT count(*) FROM alike JOIN alike_places USING (id) WHERE alike.ctid <> place};
+$node->safe_psql('postgres', 'UPDATE alike SET h = 2 WHERE id % 200 = 0');
+is($node->safe_psql('postgres', $alike_moved), '0', 'hash: a first other key');
+$node->safe_psql('postgres', 'UPDATE alike SET h = 1 WHERE id % 400 = 0; UPDATE alike SET h = 3 WHERE id % 400 = 200');
+cmp_ok($node->safe_psql('postgres', $alike_moved), '>', 0, 'hash: some entries are not found');
+cmp_ok($node->safe_psql('postgres', $alike_moved), '<=', 150, 'hash: others are sure to be missing');
+is($node->safe_psql('postgres', q{SELECT pg_stat_force_next_flush(); SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'alike_h'}) =~ s/^\s+//r, '0', 'hash: no scan is counted');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM alike WHERE h = $_->[0]"), $_->[1], "hash: rows with $_->[0]")
+	for [ 1, 59850 ], [ 2, 0 ], [ 3, 150 ];
+
 # A row's new key takes its TID to WAL, not all those of the key; a key that it has takes nothing.
 $node->safe_psql('postgres', q{
 	CREATE TABLE topics (id int PRIMARY KEY, a int[]) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
