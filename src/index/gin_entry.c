@@ -22,6 +22,7 @@
 
 #include "access/gin_private.h"
 #include "index/gin_entry.h"
+#include "index/insert_info.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
 #include "wal/log_gin.h"
@@ -99,9 +100,8 @@ add_tid(GinState *state, OffsetNumber attnum, Datum key, GinNullCategory categor
 void
 inplace_gin_insert(Relation index, const Datum *values, const bool *isnull, ItemPointer tid)
 {
-	GinState   *state = palloc(sizeof(GinState));
+	GinState   *state = inplace_gin_state(index);
 
-	initGinState(state, index);
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
 		GinNullCategory *categories;

@@ -25,6 +25,7 @@
 #include "inplace.h"
 
 #include "access/gist_private.h"
+#include "index/insert_info.h"
 #include "index/other_entry.h"
 #include "miscadmin.h"
 #include "page/compare.h"
@@ -156,15 +157,14 @@ inplace_gist_find_entry(Relation index, EntryValues *values, ItemPointer tid, in
 	EntrySought result;
 
 	search.index = index;
-	search.state = initGISTstate(index);
-	search.state->tempCxt = createTempGistContext();
+	search.state = inplace_gist_state(index);
 	search.page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace gist page",
 											ALLOCSET_DEFAULT_SIZES);
 	search.entry = gistFormTuple(search.state, index, values->values, values->isnull, true);
 	search.tid = tid;
 	visit_later(&search, GIST_ROOT_BLKNO, 0);
 	result = visit_pages(&search, max_pages);
-	freeGISTstate(search.state);
+	MemoryContextDelete(search.page_cxt);
 	return result;
 }
 
@@ -172,13 +172,9 @@ inplace_gist_find_entry(Relation index, EntryValues *values, ItemPointer tid, in
 bool
 inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b)
 {
-	GISTSTATE  *state = initGISTstate(index);
-	bool		result;
+	GISTSTATE  *state = inplace_gist_state(index);
 
-	state->tempCxt = createTempGistContext();
-	result = same_key(state->leafTupdesc,
-					  gistFormTuple(state, index, a->values, a->isnull, true),
-					  gistFormTuple(state, index, b->values, b->isnull, true));
-	freeGISTstate(state);
-	return result;
+	return same_key(state->leafTupdesc,
+					gistFormTuple(state, index, a->values, a->isnull, true),
+					gistFormTuple(state, index, b->values, b->isnull, true));
 }

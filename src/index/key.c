@@ -470,6 +470,7 @@ learn_index(IndexKey *key, Relation index)
 										 ALLOCSET_SMALL_SIZES);
 	else
 		MemoryContextReset(key->cxt);
+	key->info = NULL;
 	key->ncolumns = 0;
 	key->columns = NULL;
 	memset(key->expr, 0, sizeof(key->expr));
@@ -530,6 +531,7 @@ inplace_index_key(Relation index)
 	{
 		key->valid = key->learned = false;
 		key->cxt = NULL;
+		key->info = NULL;
 		any_invalid = true;		/* if finding out fails */
 	}
 	/* (interrupts are held off as long as a page is locked) */

@@ -42,6 +42,11 @@ typedef struct IndexKey
 	ExprState  *predicate;
 	ExprContext *econtext;
 	TupleTableSlot *slot;
+
+	/* of another method than btree, or NULL (insert_info.c) */
+	IndexInfo  *info;
+	Relation	info_of;
+	TupleDesc	info_desc;
 } IndexKey;
 
 typedef enum KeyOf

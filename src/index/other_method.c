@@ -58,11 +58,11 @@
 #include "commands/extension.h"
 #include "common/hashfn.h"
 #include "index/gin_entry.h"
+#include "index/insert_info.h"
 #include "index/key.h"
 #include "index/other_entry.h"
 #include "index/other_method.h"
 #include "miscadmin.h"
-#include "nodes/execnodes.h"
 #include "page/compare.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
@@ -369,9 +369,7 @@ void
 inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 					 InplaceTupleHeader old, TupleTableSlot *slot, bool one_entry)
 {
-	Form_pg_index form = index->rd_index;
 	EntryValues v;
-	IndexInfo  *info;
 
 	/* has it left the predicate? */
 	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND)
@@ -386,11 +384,6 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 	inplace_payload_of_slot(index, slot, v.values, v.isnull);
 	if (find_entry(table, index, tid, old, &v, one_entry, 0) == ENTRY_THERE)
 		return;
-	info = makeNode(IndexInfo);
-	info->ii_NumIndexAttrs = form->indnatts;
-	info->ii_NumIndexKeyAttrs = form->indnkeyatts;
-	info->ii_ReadyForInserts = true;
-	info->ii_Am = index->rd_rel->relam;
-	info->ii_Context = CurrentMemoryContext;
-	index_insert(index, v.values, v.isnull, tid, table, UNIQUE_CHECK_NO, false, info);
+	index_insert(index, v.values, v.isnull, tid, table, UNIQUE_CHECK_NO, false,
+				 inplace_insert_info(index));
 }
