@@ -18,17 +18,23 @@
  *
  * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  It takes no
  * updates as long as the snapshot is there with which the plan was made, nor one of the same
- * xmin.  So the plan is not used with another.
+ * xmin.  So the plan is not used with another.  But between planning and the query's own snapshot
+ * there is a moment without any.  So when the query begins the index is looked at once more.  If
+ * it takes updates by then, the query ends with an error, and can be repeated.
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "catalog/pg_am_d.h"
+#include "executor/executor.h"
 #include "index/index.h"
 #include "index/other_mark.h"
 #include "index/other_method.h"
+#include "nodes/execnodes.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
@@ -38,6 +44,7 @@
 #include "utils/lsyscache.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 
 static bool
 can_return_key(const IndexOptInfo *index)
@@ -119,9 +126,51 @@ look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *r
 	}
 }
 
+static bool
+refuse_index_only(PlanState *ps, void *context)
+{
+	IndexOnlyScanState *ios = (IndexOnlyScanState *) ps;
+	Relation	index;
+
+	if (ps == NULL)
+		return false;
+	if (!IsA(ps, IndexOnlyScanState) || ios->ioss_RelationDesc == NULL)
+		return planstate_tree_walker(ps, refuse_index_only, context);
+	index = ios->ioss_RelationDesc;
+	if (index->rd_rel->relam != GIST_AM_OID ||
+		!RelationIsInplace(ios->ss.ss_currentRelation) ||
+		RelationUsesLocalBuffers(index) ||
+		!inplace_other_has_begun(RelationGetRelid(index)))
+		return false;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (!index_can_return(index, i + 1))
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+					 errmsg("index \"%s\" has come to take updates in place since the query was planned",
+							RelationGetRelationName(index)),
+					 errhint("The query can be repeated.")));
+	return false;
+}
+
+/* (other plans than these do not depend on it) */
+static void
+look_at_plan(QueryDesc *queryDesc, int eflags)
+{
+	NoLockInUserCode();
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+	if (queryDesc->plannedstmt->transientPlan && InplaceInstalledHere() &&
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		(void) refuse_index_only(queryDesc->planstate, NULL);
+}
+
 void
 inplace_gist_only_init(void)
 {
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = look_at_plan;
 	prev_get_relation_info_hook = get_relation_info_hook;
 	get_relation_info_hook = look_at_gist_indexes;
 }

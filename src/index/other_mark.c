@@ -110,6 +110,8 @@ note_known(Relation undorel, Oid indexid, MarkState state)
 static int
 count_marks(Page meta)
 {
+	if (PageIsNew(meta))
+		return 0;
 	return (((PageHeader) meta)->pd_lower - SizeOfPageHeaderData) / sizeof(OtherMark);
 }
 
@@ -178,6 +180,17 @@ inplace_other_marked(char persistence, Oid indexid)
 		return false;
 	mark = find_known(undorel, indexid);
 	return (mark != NULL ? mark->state : look_at_mark(undorel, indexid)) != MARK_NONE;
+}
+
+/*
+ * Has an index of a table that is not temporary begun to take updates?  No page is locked.
+ */
+bool
+inplace_other_has_begun(Oid indexid)
+{
+	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
+
+	return undorel != NULL && look_at_mark(undorel, indexid) == MARK_TAKES;
 }
 
 /*

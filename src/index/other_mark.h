@@ -12,6 +12,7 @@
 #include "inplace.h"
 
 extern bool inplace_other_marked(char persistence, Oid indexid);
+extern bool inplace_other_has_begun(Oid indexid);
 extern bool inplace_other_known_taking(Relation table, Oid indexid);
 extern bool inplace_other_start_taking(Relation table, Oid indexid, bool waits);
 

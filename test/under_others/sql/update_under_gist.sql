@@ -201,8 +201,19 @@ END $$;
 CREATE INDEX w_cr ON w USING gist (c, r);
 CREATE INDEX w_c ON w USING gist (c);
 INSERT INTO w SELECT g, int4range(g, g + 2), circle(point(g, 0), 1), repeat('x', 100) FROM generate_series(1, 2000) g;
+-- A plan from before it is marked is not used after that.
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+PREPARE q AS SELECT r FROM w WHERE r && int4range(1, 10);
+EXPLAIN (COSTS OFF) EXECUTE q;
+
 UPDATE w SET c = circle(point(id, 0), 2) WHERE id = 2000;
 UPDATE w SET c = circle(point(id, 0), 1) WHERE id = 2000;
+
+EXPLAIN (COSTS OFF) EXECUTE q;
+DEALLOCATE q;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
 
 VACUUM ANALYZE w;
 BEGIN;
