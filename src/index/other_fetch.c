@@ -11,8 +11,9 @@
  *	   the index, so that is done here.
  *	 - A row is returned once (GiST).  It may be updated after it was returned, and the scan
  *	   come to its new entry, which leads to the version that was returned.  So all rows
- *	   that are returned are noted, if the index is marked as one with such updates.  A hash index has a TID once under a hash value (other_method.c), and
- *	   can be read backward, where no row would be the first.
+ *	   that are returned are noted, if the index is marked as one with such updates.  A hash
+ *	   index has a TID once under a hash value (other_method.c), and can be read backward,
+ *	   where no row would be the first.
  *	 - Where a GiST index returns rows by their distance, that of the entry which the
  *	   version seen has is computed, as GiST does it.  If the scan is not at that distance, it
  *	   is not this entry, and the row has not been returned: the scan will come to it, or

@@ -15,9 +15,9 @@
  *
  * Inserting.  The method's own aminsert does it, but for GIN, where all keys go straight into
  * the tree, if they are not there (gin_entry.c).
- * For a hash or GiST index it is looked whether the entry is there (gist_entry.c, hash_entry.c).  Equal
- * values need not be identical, nor are they compared.  Where that takes too long the row
- * moves instead.
+ * For a hash or GiST index it is looked whether the entry is there (gist_entry.c,
+ * hash_entry.c).  Equal values need not be identical, nor are they compared.  Where that takes
+ * too long the row moves instead.
  *
  * Removing.  VACUUM sweeps these indexes as it sweeps inplace_btree ones: sweep_gin.c,
  * sweep_bulk.c.  That is so whatever the setting says, if the index is marked (other_mark.c).
