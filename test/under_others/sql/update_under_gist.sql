@@ -258,6 +258,10 @@ DROP TABLE deep, deep_places;
 -- An exclusion constraint is checked as on heap: its columns move the row.
 CREATE TABLE x (id int PRIMARY KEY, r int4range, p point, EXCLUDE USING gist (r WITH &&)) USING inplace;
 CREATE INDEX x_p ON x USING gist (p);
+INSERT INTO x VALUES (9, '[90,91)', '(9,9)');
+UPDATE x SET p = '(8,8)';
+TRUNCATE x;
+
 INSERT INTO x VALUES (1, '[1,5)', '(1,1)'), (2, '[10,15)', '(2,2)');
 UPDATE x SET p = '(3,3)' WHERE id = 1;
 UPDATE x SET p = '(4,4)' WHERE id = 1;
