@@ -174,4 +174,38 @@ SELECT id FROM txt WHERE ts @@ '!old';
 SELECT id FROM txt WHERE ts @@ '!new';
 RESET enable_seqscan;
 
+-- Classes of extensions: those in which a key too many keeps no row out take updates, others
+-- move rows.
+CREATE EXTENSION intarray SCHEMA ug;
+CREATE EXTENSION pg_trgm SCHEMA ug;
+CREATE EXTENSION hstore SCHEMA ug;
+CREATE EXTENSION btree_gin SCHEMA ug;
+CREATE TABLE e_int (v int[]) USING inplace;
+CREATE TABLE e_trgm (v text) USING inplace;
+CREATE TABLE e_hstore (v hstore) USING inplace;
+CREATE TABLE e_btree (v numeric) USING inplace;
+INSERT INTO e_int VALUES ('{1}');
+INSERT INTO e_trgm VALUES ('former');
+INSERT INTO e_hstore VALUES ('a=>1');
+INSERT INTO e_btree VALUES (1);
+CREATE INDEX ON e_int USING gin (v gin__int_ops);
+CREATE INDEX ON e_trgm USING gin (v gin_trgm_ops);
+CREATE INDEX ON e_hstore USING gin (v);
+CREATE INDEX ON e_btree USING gin (v);
+UPDATE e_int SET v = '{2}' RETURNING ctid;
+UPDATE e_trgm SET v = 'present' RETURNING ctid;
+UPDATE e_hstore SET v = 'b=>2' RETURNING ctid;
+UPDATE e_btree SET v = 2 RETURNING ctid;
+SET enable_seqscan = off;
+SELECT v FROM e_int WHERE v @@ '!1';
+SELECT v FROM e_trgm WHERE v LIKE '%ese%';
+SELECT v FROM e_trgm WHERE v LIKE '%orm%';
+SELECT v FROM e_hstore WHERE v ? 'b';
+SELECT v FROM e_hstore WHERE v ? 'a';
+SELECT v FROM e_btree WHERE v = 2;
+SELECT v FROM e_btree WHERE v < 2;
+RESET enable_seqscan;
+DROP TABLE e_int, e_trgm, e_hstore, e_btree;
+DROP EXTENSION intarray, pg_trgm, hstore, btree_gin;
+
 DROP SCHEMA ug CASCADE;

@@ -270,4 +270,19 @@ UPDATE x SET r = '[20,30)' WHERE id = 1 RETURNING ctid;
 INSERT INTO x VALUES (3, '[25,26)');
 INSERT INTO x VALUES (3, '[1,5)') RETURNING ctid;
 
+-- Distances that are not in floating point, and other methods: rows move.
+CREATE EXTENSION btree_gist SCHEMA us;
+CREATE TABLE bg (i int) USING inplace;
+CREATE INDEX ON bg USING gist (i);
+INSERT INTO bg VALUES (1);
+UPDATE bg SET i = 2;
+UPDATE bg SET i = 3 RETURNING ctid;
+CREATE TABLE sp (p point) USING inplace;
+CREATE INDEX ON sp USING spgist (p);
+INSERT INTO sp VALUES ('(1,1)');
+UPDATE sp SET p = '(2,2)';
+UPDATE sp SET p = '(3,3)' RETURNING ctid;
+DROP TABLE bg, sp;
+DROP EXTENSION btree_gist;
+
 DROP SCHEMA us CASCADE;
