@@ -126,22 +126,16 @@ look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *r
 	}
 }
 
-static bool
-refuse_index_only(PlanState *ps, void *context)
+static void
+check_index_only(IndexOnlyScanState *ios)
 {
-	IndexOnlyScanState *ios = (IndexOnlyScanState *) ps;
-	Relation	index;
+	Relation	index = ios->ioss_RelationDesc;
 
-	if (ps == NULL)
-		return false;
-	if (!IsA(ps, IndexOnlyScanState) || ios->ioss_RelationDesc == NULL)
-		return planstate_tree_walker(ps, refuse_index_only, context);
-	index = ios->ioss_RelationDesc;
-	if (index->rd_rel->relam != GIST_AM_OID ||
+	if (index == NULL || index->rd_rel->relam != GIST_AM_OID ||
 		!RelationIsInplace(ios->ss.ss_currentRelation) ||
 		RelationUsesLocalBuffers(index) ||
 		!inplace_other_has_begun(RelationGetRelid(index)))
-		return false;
+		return;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (!index_can_return(index, i + 1))
 			ereport(ERROR,
@@ -149,7 +143,16 @@ refuse_index_only(PlanState *ps, void *context)
 					 errmsg("index \"%s\" has come to take updates in place since the query was planned",
 							RelationGetRelationName(index)),
 					 errhint("The query can be repeated.")));
-	return false;
+}
+
+static bool
+check_index_only_scans(PlanState *ps, void *context)
+{
+	if (ps == NULL)
+		return false;
+	if (IsA(ps, IndexOnlyScanState))
+		check_index_only((IndexOnlyScanState *) ps);
+	return planstate_tree_walker(ps, check_index_only_scans, context);
 }
 
 /* (other plans than these do not depend on it) */
@@ -163,7 +166,7 @@ look_at_plan(QueryDesc *queryDesc, int eflags)
 		standard_ExecutorStart(queryDesc, eflags);
 	if (queryDesc->plannedstmt->transientPlan && InplaceInstalledHere() &&
 		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		(void) refuse_index_only(queryDesc->planstate, NULL);
+		(void) check_index_only_scans(queryDesc->planstate, NULL);
 }
 
 void
