@@ -36,7 +36,8 @@ inplace_gin_entry_with(IndexTuple itup, const ItemPointerData *tid, bool *there)
 	Size		off = GinGetPostingOffset(itup);
 	int			n = GinGetNPosting(itup);
 	int			decoded = 0;
-	int			nmerged;
+	int			nmerged = 0;
+	int			nwritten = 0;
 	ItemPointer items = NULL;
 	ItemPointer merged;
 	GinPostingList *list = NULL;
@@ -54,14 +55,15 @@ inplace_gin_entry_with(IndexTuple itup, const ItemPointerData *tid, bool *there)
 		merged = ginMergeItemPointers(&added, 1, items, n, &nmerged);
 		*there = nmerged == n;
 		if (!*there)
-			list = ginCompressPostingList(merged, nmerged, GinMaxItemSize, NULL);
+			list = ginCompressPostingList(merged, nmerged, GinMaxItemSize, &nwritten);
 		pfree(merged);
 	}
 	pfree(items);
 	if (list == NULL)
 		return NULL;
 
-	if (MAXALIGN(off + SizeOfGinPostingList(list)) <= GinMaxItemSize)
+	if (nwritten == nmerged &&
+		MAXALIGN(off + SizeOfGinPostingList(list)) <= GinMaxItemSize)
 	{
 		Size		size = MAXALIGN(off + SizeOfGinPostingList(list));
 
