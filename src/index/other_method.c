@@ -35,6 +35,9 @@
  * locked.  Those of exclusion constraints are left to the executor.  GiST indexes that
  * can return rows by a distance have to do so by one in floating point.
  *
+ * In SP-GiST an entry has only that part of its key which its place in the tree does not tell.  So
+ * VACUUM, which is shown the entry, could not see whether it is stale.
+ *
  * GIN puts together what a row has from all entries of its TID, those of former keys among
  * them.  It must not take the row for one that does not fit because of a key too many.
  * So the operator class has to be one in which further keys never keep a row out.  That
@@ -62,7 +65,6 @@
 #include "index/key.h"
 #include "index/other_entry.h"
 #include "index/other_method.h"
-#include "miscadmin.h"
 #include "page/compare.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
