@@ -224,10 +224,10 @@ UndoTakeAny(UndoSpace *sp, UndoWriter *w, bool limited, bool *full)
 	bool		allowed = !limited || UndoLimitAllows(lowest);
 	uint32		n;
 
+	*full = allowed;
 	if ((!allowed || lowest >= pg_atomic_read_u32(&sp->retreat)) &&
 		UndoFindPartial(sp, w, PG_UINT32_MAX, w->images, &n))
 		return n;
-	*full = allowed;
 	if (allowed && UndoTakeFree(sp, lowest, w->images))
 		return lowest;
 	if (!w->images && UndoFindPartial(sp, w, PG_UINT32_MAX, true, &n))
