@@ -15,6 +15,7 @@
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "index/entry.h"
 #include "index/insertion.h"
@@ -422,6 +423,14 @@ is_last_needed(InplaceTupleHeader tup, TransactionId oldest_xmin)
 		TransactionIdPrecedes(tup->t_xid, oldest_xmin);
 }
 
+static void
+raise_horizon(TransactionId *horizon, TransactionId xid)
+{
+	if (TransactionIdIsValid(xid) &&
+		(!TransactionIdIsValid(*horizon) || TransactionIdFollows(xid, *horizon)))
+		*horizon = xid;
+}
+
 static KeyMatch
 version_matches(EntryQuestion *q, IndexTuple itup, const ChainWalk *walk,
 				const ItemPointerData *tid)
@@ -452,9 +461,43 @@ version_matches(EntryQuestion *q, IndexTuple itup, const ChainWalk *walk,
 		KEY_MATCHES : KEY_IS_OTHER;
 }
 
+/*
+ * What is known of the versions before the one that a walk is at.
+ */
+typedef struct Replacer
+{
+	TransactionId xid;			/* what has replaced the version */
+	bool		committed;		/* ... for sure, and all before it */
+	TransactionId horizon;		/* for standbys, of versions that were left
+								 * out */
+} Replacer;
+
+/*
+ * Is the version nobody's any more?  Then standbys are told what has replaced it, should
+ * it have the entry's key.  The replacer may have been in progress when its own version
+ * was looked at, and ended since.
+ */
+static bool
+is_between(EntryQuestion *q, IndexTuple itup, const ChainWalk *walk,
+		   const ItemPointerData *tid, Replacer *replacer)
+{
+	if (!q->between || !TransactionIdIsValid(replacer->xid) ||
+		(walk->tuple->t_infomask & IP_FROZEN) ||
+		!inplace_version_between(q->table, walk->tuple->t_xid, replacer->xid,
+								 &q->bounds))
+		return false;
+	if (!replacer->committed && !TransactionIdDidCommit(replacer->xid))
+		return false;
+	replacer->committed = true;
+	if (inplace_entry_compare(q->table, q->index, itup, walk->tuple, tid) != KEY_IS_OTHER)
+		raise_horizon(&replacer->horizon, replacer->xid);
+	return true;
+}
+
+/* "xid" is that of the oldest version that was looked at */
 static KeyMatch
 any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
-					TransactionId *xid)
+					TransactionId *xid, Replacer *replacer)
 {
 	ItemPointerData tid;
 
@@ -465,7 +508,8 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 			return KEY_UNSURE;
 		if (version_aborted(walk))
 		{
-			/* nobody's; but an older one may be */
+			/* nobody's; but an older one may be.  It has replaced nothing. */
+			Assert(!TransactionIdIsValid(replacer->xid));
 			if (!inplace_walk_back(walk, InvalidTransactionId))
 				return KEY_MATCHES;
 			continue;
@@ -475,17 +519,19 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 			/* its keys are those of the version that was deleted */
 			if (!inplace_walk_back(walk, q->oldest_xmin))
 				return KEY_MATCHES;
+			replacer->xid = walk->replaced.xid;
 			continue;
 		}
-		switch (version_matches(q, itup, walk, &tid))
-		{
-			case KEY_MATCHES:
-				return KEY_MATCHES;
-			case KEY_UNSURE:
-				return KEY_UNSURE;
-			case KEY_IS_OTHER:
-				break;
-		}
+		if (!is_between(q, itup, walk, &tid, replacer))
+			switch (version_matches(q, itup, walk, &tid))
+			{
+				case KEY_MATCHES:
+					return KEY_MATCHES;
+				case KEY_UNSURE:
+					return KEY_UNSURE;
+				case KEY_IS_OTHER:
+					break;
+			}
 		*xid = (walk->tuple->t_infomask & IP_FROZEN) ? InvalidTransactionId :
 			walk->tuple->t_xid;
 		if (!inplace_walk_back(walk, q->oldest_xmin))
@@ -498,6 +544,7 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 				*xid = InvalidTransactionId;
 			return KEY_IS_OTHER;
 		}
+		replacer->xid = walk->replaced.xid;
 	}
 }
 
@@ -506,7 +553,8 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
  * The row's page is locked, and the index's.  KEY_IS_OTHER: none does, and the
  * question's horizon is raised to the xid of the oldest version that is looked at.
  * The entry's own version is older, so a snapshot that needs the entry does not see
- * that one.  KEY_UNSURE: there are more versions than were to be looked at, or not
+ * that one.  Or it is one that is_between() left out, and the horizon is raised to the
+ * xid of what replaced it.  KEY_UNSURE: there are more versions than were to be looked at, or not
  * all of their keys are known.
  */
 KeyMatch
@@ -519,6 +567,7 @@ inplace_entry_needed(EntryQuestion *question, IndexTuple itup,
 	ChainWalk  *walk;
 	MemoryContext old;
 	TransactionId xid = InvalidTransactionId;
+	Replacer	replacer = {0};
 	KeyMatch	result;
 
 	if (cxt == NULL)
@@ -526,14 +575,15 @@ inplace_entry_needed(EntryQuestion *question, IndexTuple itup,
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(cxt);
 	walk = inplace_walk_begin(&copies, question->table, blk, off, tup, len);
-	result = any_version_matches(question, itup, walk, &xid);
+	result = any_version_matches(question, itup, walk, &xid, &replacer);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(cxt);
 
-	if (result == KEY_IS_OTHER && TransactionIdIsValid(xid) &&
-		(!TransactionIdIsValid(question->horizon) ||
-		 TransactionIdFollows(xid, question->horizon)))
-		question->horizon = xid;
+	if (result == KEY_IS_OTHER)
+	{
+		raise_horizon(&question->horizon, xid);
+		raise_horizon(&question->horizon, replacer.horizon);
+	}
 	return result;
 }
 

@@ -12,6 +12,7 @@
 
 #include "access/itup.h"
 #include "page/tuple.h"
+#include "row/between.h"
 
 /* what an update does to the key */
 typedef enum KeyChange
@@ -58,6 +59,7 @@ typedef struct EntryQuestion
 	Relation	table;
 	Relation	index;
 	TransactionId oldest_xmin;
+	bool		between;		/* leave out versions between two snapshots */
 	int			versions;		/* to be looked at at most; reduced by those
 								 * that were, and below 0 there are more */
 	struct VersionKeys *keys;	/* that were computed, or NULL */
@@ -65,6 +67,8 @@ typedef struct EntryQuestion
 	/* besides the answer: */
 	TransactionId horizon;
 	int			nwanted;		/* so many have been */
+	/* for inplace_version_between() */
+	BetweenQuestion bounds;
 } EntryQuestion;
 
 extern KeyMatch inplace_entry_needed(EntryQuestion *question, IndexTuple itup,

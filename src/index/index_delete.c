@@ -31,7 +31,8 @@
  *	  that visible to everybody, or before any snapshot saw the row
  *	  (row/between.c); its insert aborted; or pruned to a stub.  An
  *	  entry of an index that takes in-place updates is so, too, when no version
- *	  of the row that somebody may see has its key (index.h).  Stubs stay until
+ *	  of the row that somebody may see has its key (index.h); versions between two
+ *	  snapshots nobody does (row/between.c).  Stubs stay until
  *	  VACUUM, which knows that no index points to them.  So an entry to an
  *	  unused or missing line pointer is corruption.
  *
@@ -469,6 +470,7 @@ sweep_needs(Deletion *d, TM_IndexDelete *deltid, IndexTuple itup,
 	if ((tup->t_natts & IP_UNCHANGED) == 0)
 		return true;
 	d->question.versions = INT_MAX;
+	d->question.between = false;
 	switch (inplace_entry_needed(&d->question, itup, blk,
 								 ItemPointerGetOffsetNumberNoCheck(&deltid->tid),
 								 tup, len))
@@ -500,12 +502,13 @@ entry_needed(Deletion *d, TM_IndexDelete *deltid, IndexTuple itup,
 	/* an entry is of all versions of its row */
 	if (d->key != NULL && !d->key->known && !(d->sweep && d->key->readable))
 		return true;
-	if (d->sweep)
+	if (d->sweep && !stale_rows_is_between(d->sweep->rows, &deltid->tid))
 		return sweep_needs(d, deltid, itup, blk, tup, len);
 	if (ItemPointerIsValid(&d->long_row) &&
 		ItemPointerEquals(&d->long_row, &deltid->tid))
 		return true;
 	d->question.versions = most;
+	d->question.between = true;
 	needed = inplace_entry_needed(&d->question, itup, blk,
 								  ItemPointerGetOffsetNumberNoCheck(&deltid->tid),
 								  tup, len) != KEY_IS_OTHER;
@@ -639,6 +642,9 @@ prepare_question(Deletion *d)
 	if (d->sweep)
 	{
 		q->oldest_xmin = d->sweep->horizon;
+		/* no others are read, and only rows that are noted as such looked at */
+		q->bounds.bounds = d->sweep->bounds;
+		q->bounds.nreads = BETWEEN_MAX_BOUNDS;
 		q->keys = d->sweep->keys;
 	}
 	else if (d->key != NULL && ins != NULL && ins->index == index &&

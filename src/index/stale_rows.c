@@ -46,8 +46,8 @@ have_room(StaleRows *stale, Size memory)
  * in so many bytes.
  */
 bool
-stale_rows_add(StaleRows *stale, BlockNumber blk, const OffsetNumber *offs,
-			   int noffs, bool clear_later, Size memory)
+stale_rows_add(StaleRows *stale, BlockNumber blk, const StaleOffsets *add,
+			   bool clear_later, Size memory)
 {
 	StaleBlock *b;
 
@@ -59,9 +59,15 @@ stale_rows_add(StaleRows *stale, BlockNumber blk, const OffsetNumber *offs,
 	memset(b, 0, sizeof(StaleBlock));
 	b->blk = blk;
 	b->clear_later = clear_later;
-	for (int i = 0; i < noffs; i++)
-		stale_block_add(b->rows, offs[i]);
-	stale->nrows += noffs;
+	for (int i = 0; i < add->n; i++)
+		stale_block_add(b->rows, add->offs[i]);
+	for (int i = 0; i < add->nbetween; i++)
+	{
+		stale_block_add(b->rows, add->between[i]);
+		stale_block_add(b->between, add->between[i]);
+	}
+	stale->nrows += add->n + add->nbetween;
+	stale->nbetween += add->nbetween;
 	return true;
 }
 

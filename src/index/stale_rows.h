@@ -23,6 +23,9 @@ typedef struct StaleBlock
 	BlockNumber blk;
 	bool		clear_later;	/* other rows wait to be rid of their mark */
 	uint64		rows[STALE_BLOCK_WORDS];	/* in the set */
+	uint64		between[STALE_BLOCK_WORDS]; /* ... with versions that
+											 * snapshots need, and others
+											 * between them */
 	/* in the index at hand: */
 	uint64		met[STALE_BLOCK_WORDS]; /* an entry, or more */
 	uint64		more[STALE_BLOCK_WORDS];	/* more than one */
@@ -34,6 +37,7 @@ typedef struct StaleRows
 	Size		nblocks;
 	Size		max_blocks;		/* allocated */
 	int64		nrows;
+	int64		nbetween;		/* of those */
 
 	/*
 	 * Where to look for a block: from start[blk >> shift] up to the start
@@ -96,9 +100,28 @@ stale_rows_wanted(const StaleRows *stale, ItemPointer tid)
 						ItemPointerGetOffsetNumberNoCheck(tid));
 }
 
+/* does a row of the set have more versions than its present one? */
+static inline bool
+stale_rows_is_between(const StaleRows *stale, ItemPointer tid)
+{
+	StaleBlock *b = stale_rows_block(stale, ItemPointerGetBlockNumberNoCheck(tid));
+
+	return b != NULL &&
+		stale_block_has(b->between, ItemPointerGetOffsetNumberNoCheck(tid));
+}
+
+/* rows of a page that are to be added, of either kind */
+typedef struct StaleOffsets
+{
+	int			n;
+	int			nbetween;
+	const OffsetNumber *offs;
+	const OffsetNumber *between;
+} StaleOffsets;
+
 extern bool stale_rows_add(StaleRows *stale, BlockNumber blk,
-						   const OffsetNumber *offs, int noffs,
-						   bool clear_later, Size memory);
+						   const StaleOffsets *add, bool clear_later,
+						   Size memory);
 extern void stale_rows_drop(StaleRows *stale, ItemPointer tid);
 extern void stale_rows_prepare(StaleRows *stale);
 extern void stale_rows_begin_index(StaleRows *stale);

@@ -20,6 +20,10 @@
  * in one with INCLUDE columns, where the one entry has to be put right; nor in one that
  * CREATE INDEX CONCURRENTLY has not done with.
  *
+ * Of rows with versions that held snapshots need only entries go that are between
+ * snapshots (row/between.c).  Such rows keep their mark.  Where keys are computed all
+ * their entries stay: only those of present versions are known.
+ *
  * An entry that is there when the sweep begins is met: a page split moves
  * entries to the right only, and pages are unlinked by VACUUM alone, of which
  * there is one.
@@ -345,12 +349,13 @@ can_be_counted(Relation index)
 
 /*
  * Delete the entries that no version of their row which is visible by the
- * horizon has.  Returns the number of pages left empty; "freed" is raised by the
+ * horizon has; of rows with versions between held snapshots and others, those that
+ * lead to such versions alone.  Returns the number of pages left empty; "freed" is raised by the
  * bytes that there are for others.
  */
 BlockNumber
 inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
-					StaleRows *rows, Size *freed)
+					const UndoBounds *bounds, StaleRows *rows, Size *freed)
 {
 	SweepState	ss = {0};
 	BlockNumber visited = 0;
@@ -376,6 +381,7 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 										ALLOCSET_DEFAULT_SIZES);
 	version_keys_init(&ss.keys, table, index);
 	ss.sweep.horizon = horizon;
+	ss.sweep.bounds = bounds;
 	ss.sweep.rows = rows;
 	ss.sweep.keys = inplace_key_is_computed(index) &&
 		inplace_index_key(index)->readable ? &ss.keys : NULL;

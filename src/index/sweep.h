@@ -12,6 +12,7 @@
 
 #include "index/stale_rows.h"
 #include "index/version_keys.h"
+#include "undo/holders.h"
 
 /* bottomupfreespace of a deletion that wants all there is: a SweepOp */
 #define SWEEP_EVERYTHING	INT_MAX
@@ -23,6 +24,7 @@ typedef struct SweepOp
 {
 	TM_IndexDeleteOp op;		/* must be first */
 	TransactionId horizon;
+	const UndoBounds *bounds;	/* of held snapshots, or NULL */
 	StaleRows  *rows;			/* those that have to keep their mark are
 								 * dropped */
 	VersionKeys *keys;			/* of the rows on the page, if computed */
@@ -30,6 +32,7 @@ typedef struct SweepOp
 
 extern BlockNumber inplace_sweep_index(Relation table, Relation index,
 									   TransactionId horizon,
+									   const UndoBounds *bounds,
 									   StaleRows *rows, Size *freed);
 extern bool inplace_leaves_in_circle(Relation index, BlockNumber visited);
 

@@ -49,6 +49,20 @@
  *	  - Undo of the row is given back as if the row had been pruned later
  *		(release.c): no chain leads there.
  *
+ * Versions of rows that are there
+ *	  A version that X made and Y replaced is needed by the same snapshots as a row
+ *	  that X inserted and Y deleted.  An index entry that leads to the row for the
+ *	  sake of such versions alone may go (inplace_version_between()).
+ *	  - Who wants to go on to newer versions comes by the entry of a version that it
+ *		sees, and goes on by the row's place.  So it is no matter whether a held one
+ *		follows, or shares keys.
+ *	  - A SERIALIZABLE transaction comes to the row by an entry of a version that it
+ *		does not see, to be found in conflict with X.  So while a held one does not
+ *		see Y the entry stays.
+ *	  - A rollback brings back the newest version that is not rolled back.  Nothing
+ *		has replaced that one.
+ *	  - Standbys are told Y as the horizon of the deletion.
+ *
  * Lock order: the row's page is locked, share or exclusive; undo pages are
  * locked one at a time.
  *
@@ -167,4 +181,36 @@ inplace_row_between(Relation rel, BlockNumber block, OffsetNumber off,
 	}
 	pfree(rec);
 	return between;
+}
+
+/*
+ * Is a committed version, which a committed transaction has replaced, needed by no
+ * snapshot to come to its row?
+ */
+bool
+inplace_version_between(Relation rel, TransactionId xid, TransactionId replacer,
+						BetweenQuestion *q)
+{
+	if (!TransactionIdIsNormal(xid) || !TransactionIdIsNormal(replacer))
+		return false;
+	if (q->bounds == NULL)
+	{
+		if (likely(!UndoHoldersAny()) || q->nreads == BETWEEN_MAX_BOUNDS)
+			return false;
+		q->nreads++;
+		q->bounds = inplace_between_bounds(rel, replacer);
+		if (q->bounds == NULL)
+			return false;
+	}
+	if (!UndoOthersSee(q->bounds, replacer))
+		return false;
+	for (int i = 0; i < q->bounds->nheld; i++)
+	{
+		const UndoHeldSnapshot *held = &q->bounds->held[i];
+
+		if (!TransactionIdPrecedes(replacer, held->xmin) &&
+			(held->serializable || TransactionIdPrecedes(xid, held->xmax)))
+			return false;
+	}
+	return true;
 }

@@ -30,4 +30,20 @@ extern bool inplace_row_between(Relation rel, BlockNumber block,
 								const InplaceTupleHeaderData *tup,
 								const UndoBounds *bounds, int *reads_left);
 
+/*
+ * Bounds for versions of rows that are asked about one after the other: read when they
+ * are needed, and so many times at most.
+ */
+#define BETWEEN_MAX_BOUNDS	8
+
+typedef struct BetweenQuestion
+{
+	const UndoBounds *bounds;	/* NULL: none so far */
+	int			nreads;
+} BetweenQuestion;
+
+extern bool inplace_version_between(Relation rel, TransactionId xid,
+									TransactionId replacer,
+									BetweenQuestion *q);
+
 #endif							/* INPLACE_BETWEEN_H */

@@ -292,7 +292,7 @@ inplace_survey_page(InplaceVacuum *vac, Buffer buffer, PageSurvey *survey)
 	survey->nlive = survey->nrecently_dead = survey->nlpdead = 0;
 	survey->freeze_required = false;
 	survey->nfreeze = survey->nunlock = 0;
-	survey->nstale = survey->nstale_pending = 0;
+	survey->nstale = survey->nstale_pending = survey->nbetween = 0;
 	survey->freeze_horizon = InvalidTransactionId;
 	survey->oldest_xid = survey->oldest_xid_nofreeze = vac->new_relfrozenxid;
 	survey->oldest_mxid = survey->oldest_mxid_nofreeze = vac->new_relminmxid;

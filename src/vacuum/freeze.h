@@ -48,9 +48,12 @@ typedef struct PageSurvey
 
 	int			nstale;			/* rows that stale.c wants to know of */
 	int			nstale_pending; /* ... and those of a later VACUUM */
+	int			nbetween;		/* ... of which with versions between
+								 * snapshots */
 
 	OffsetNumber lpdead[MaxHeapTuplesPerPage];
 	OffsetNumber stale[MaxHeapTuplesPerPage];
+	OffsetNumber between[MaxHeapTuplesPerPage];
 	OffsetNumber freeze[MaxHeapTuplesPerPage];
 	OffsetNumber unlock[MaxHeapTuplesPerPage];
 	InplaceTupleHeaderData unlocked[MaxHeapTuplesPerPage];

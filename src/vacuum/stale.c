@@ -62,6 +62,10 @@
  * pages would be all-visible after that, and the rows that the load changes have
  * autovacuum come as often as on heap.
  *
+ * Beside a held snapshot few rows are candidates.  Those with versions that may lie
+ * between two snapshots (row/between.c) are noted, too, and take part in 2 alone: entries
+ * that lead to such versions only go, and the row stays as it is, mark included.
+ *
  * Rows whose indexed values are in the TOAST table are left alone: these
  * cannot be fetched with a page locked.  They do not make their page one that has
  * not come to rest.
@@ -293,9 +297,14 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	}
 	else if (!vac->do_index_vacuuming || has_external_key(vac, tup, &tid))
 		;						/* not as things are */
-	else if ((!(tup->t_infomask & IP_FROZEN) &&
-			  !TransactionIdPrecedes(tup->t_xid, vac->cutoffs.OldestXmin)) ||
-			 locked_by_somebody(vac, survey->blk, off, tup))
+	else if (!(tup->t_infomask & IP_FROZEN) &&
+			 !TransactionIdPrecedes(tup->t_xid, vac->cutoffs.OldestXmin))
+	{
+		survey->nstale_pending++;
+		if (vac->sweeps_between)
+			survey->between[survey->nbetween++] = off;
+	}
+	else if (locked_by_somebody(vac, survey->blk, off, tup))
 		survey->nstale_pending++;
 	else
 		survey->stale[survey->nstale++] = off;
@@ -310,18 +319,24 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey,
 				bool clear_later)
 {
 	Page		page = RowPage(vac->rel, buffer);
+	StaleOffsets add = {
+		.n = survey->nstale,.offs = survey->stale,
+		.nbetween = survey->nbetween,.between = survey->between
+	};
 
 	vac->stale_pending += survey->nstale_pending;
 	/* if memory runs out, the others wait for the next VACUUM */
-	if (survey->nstale == 0 ||
-		!stale_rows_add(&vac->stale, survey->blk, survey->stale, survey->nstale,
-						clear_later, dead_items_work_mem() * (Size) 1024))
+	if (add.n + add.nbetween == 0 ||
+		!stale_rows_add(&vac->stale, survey->blk, &add, clear_later,
+						dead_items_work_mem() * (Size) 1024))
 	{
 		vac->stale_pending += survey->nstale;
 		if (clear_later)
 			stale_clear_page(vac, buffer, false);
 		return;
 	}
+	if (survey->nstale == 0)
+		return;
 	for (int i = 0; i < survey->nstale; i++)
 		PageGetTupleAt(page, survey->stale[i])->t_natts |= IP_UNCHANGED;
 	inplace_mark_hint(buffer);
@@ -353,7 +368,8 @@ stale_sweep(InplaceVacuum *vac)
 			continue;
 		enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);
 		empty = inplace_sweep_index(vac->rel, vac->indrels[i],
-									vac->cutoffs.OldestXmin, stale,
+									vac->cutoffs.OldestXmin,
+									vac->sweeps_between ? vac->bounds : NULL, stale,
 									&vac->swept_bytes[i]);
 		if (empty > 0 && dead_items_count(vac) == 0 && vac->pvs == NULL)
 			vacuum_empty_index(vac, i);
@@ -393,7 +409,7 @@ find_unchanged_rows(InplaceVacuum *vac, const StaleBlock *b, Page page,
 	{
 		InplaceTupleHeader tup;
 
-		if (!stale_block_has(b->rows, off) ||
+		if (!stale_block_has(b->rows, off) || stale_block_has(b->between, off) ||
 			!ItemIdIsNormal(PageGetItemId(page, off)))
 			continue;
 		tup = PageGetTupleAt(page, off);
@@ -471,7 +487,8 @@ void
 stale_finish(InplaceVacuum *vac)
 {
 	TransactionId next = ReadNextTransactionId();
-	bool		sweeping = vac->swept && !vac->failsafe;
+	bool		sweeping = vac->swept && !vac->failsafe &&
+		vac->stale.nrows > vac->stale.nbetween;
 	TransactionId swept = sweeping ? next : InvalidTransactionId;
 	SweptCount	count = {0};
 

@@ -584,6 +584,8 @@ set_cutoffs(InplaceVacuum *vac, VacuumParams *params)
 		 */
 		UndoSeenNote();
 		UndoHoldersRead(vac->bounds);
+		for (int i = 0; i < vac->bounds->nheld; i++)
+			vac->sweeps_between |= !vac->bounds->held[i].serializable;
 	}
 	vac->new_relfrozenxid = vac->cutoffs.OldestXmin;
 	vac->new_relminmxid = vac->cutoffs.OldestMxact;

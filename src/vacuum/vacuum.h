@@ -61,6 +61,7 @@ typedef struct InplaceVacuum
 	struct VacuumCutoffs cutoffs;
 	GlobalVisState *vistest;
 	UndoBounds *bounds;			/* if snapshots are held */
+	bool		sweeps_between; /* entries that lead to versions between those */
 	bool		tells_room;		/* the map, of what eviction would bring */
 	TransactionId room_xid;		/* newest deleter of such rows, or invalid */
 	double		old_live_tuples;
