@@ -53,7 +53,7 @@ sub sees
 	foreach my $scan (sort keys %scans)
 	{
 		$session->query_safe("SET $scans{$scan}");
-		$seen{$scan} = $session->query_safe(q{SELECT count(*), md5(string_agg(id || ' ' || at, ',' ORDER BY id)) FROM t WHERE at > -5}) =~ s/\s+$//r;
+		$seen{$scan} = $session->query_safe(q{SELECT count(*), sum(id * at), sum(id * id * at) FROM t WHERE at > -5}) =~ s/\s+$//r;
 	}
 	like($seen{sequential}, qr/^$rows\|/, "$what: all rows");
 	is($seen{$_}, $seen{sequential}, "$what: by $_ scan") foreach ('index', 'bitmap');
@@ -123,7 +123,7 @@ $old = hold('REPEATABLE READ');
 $before = sees($old, 5000, 'before VACUUM');
 change(2, 10);
 $node->safe_psql('postgres', 'VACUUM t');
-my $entries = sub { one($node, q{SELECT sum(live_items)::bigint FROM generate_series(1, pg_relation_size('t_at') / 8192 - 1) b, LATERAL bt_page_stats('t_at', b) WHERE type = 'l'}) };
+my $entries = sub { one($node, q{SELECT count(*) FROM generate_series(1, pg_relation_size('t_at') / 8192 - 1) b, LATERAL bt_page_items(get_raw_page('t_at', b))}) };
 $node->safe_psql('postgres', 'CREATE EXTENSION pageinspect');
 change(4, 10);
 $size = pages();
@@ -150,7 +150,7 @@ $writer->query_safe($_) foreach ('BEGIN ISOLATION LEVEL SERIALIZABLE', 'SELECT c
 change(60, 1);
 $node->safe_psql('postgres', 'VACUUM t');
 cmp_ok(pages(), '>=', 15, 'the entries of what came after it stay');
-is(sees($reader, 100, 'serializable'), one($node, q{SELECT 100 || '|' || md5(string_agg(i || ' ' || i, ',' ORDER BY i)) FROM generate_series(1, 100) i}),
+is(sees($reader, 100, 'serializable'), one($node, q{SELECT 100 || '|' || sum(i * i) || '|' || sum(i * i * i) FROM generate_series(1, 100) i}),
 	'it sees what it saw');
 $_->quit foreach ($reader, $writer);
 
@@ -167,6 +167,17 @@ change(10, 1);
 $node->wait_for_catchup($standby);
 my $there = hold('REPEATABLE READ', $standby);
 $before = sees($there, 100, 'standby');
+# (no versions are dropped yet, of which standbys are told anyway)
+change(10, 1);
+$node->safe_psql('postgres', 'VACUUM t');
+# (replay waits as a rule; if not, it has come there)
+my $end = $node->lsn('insert');
+for (1 .. 20)
+{
+	last if one($standby, "SELECT pg_last_wal_replay_lsn() >= '$end'") eq 't';
+	select(undef, undef, undef, 0.1);
+}
+is(sees($there, 100, 'standby, after VACUUM'), $before, 'entries go after those who need them');
 change(60, 1, 1);
 is(sees($there, 100, 'standby, afterwards'), $before, 'a query of the standby sees what it saw: replay waits for it');
 $there->quit;
