@@ -475,7 +475,8 @@ typedef struct Replacer
 /*
  * Is the version nobody's any more?  Then standbys are told what has replaced it, should
  * it have the entry's key.  The replacer may have been in progress when its own version
- * was looked at, and ended since.
+ * was looked at, and ended since; not so one before the horizon, of which nothing may be
+ * known any more.
  */
 static bool
 is_between(EntryQuestion *q, IndexTuple itup, const ChainWalk *walk,
@@ -486,7 +487,9 @@ is_between(EntryQuestion *q, IndexTuple itup, const ChainWalk *walk,
 		!inplace_version_between(q->table, walk->tuple->t_xid, replacer->xid,
 								 &q->bounds))
 		return false;
-	if (!replacer->committed && !TransactionIdDidCommit(replacer->xid))
+	if (!replacer->committed &&
+		!TransactionIdPrecedes(replacer->xid, q->oldest_xmin) &&
+		!TransactionIdDidCommit(replacer->xid))
 		return false;
 	replacer->committed = true;
 	if (inplace_entry_compare(q->table, q->index, itup, walk->tuple, tid) != KEY_IS_OTHER)
@@ -508,8 +511,12 @@ any_version_matches(EntryQuestion *q, IndexTuple itup, ChainWalk *walk,
 			return KEY_UNSURE;
 		if (version_aborted(walk))
 		{
-			/* nobody's; but an older one may be.  It has replaced nothing. */
-			Assert(!TransactionIdIsValid(replacer->xid));
+			/*
+			 * nobody's; but an older one may be.  It has replaced nothing,
+			 * and neither have versions of the same transaction above it that
+			 * were in progress a moment ago.
+			 */
+			replacer->xid = InvalidTransactionId;
 			if (!inplace_walk_back(walk, InvalidTransactionId))
 				return KEY_MATCHES;
 			continue;

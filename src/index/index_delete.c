@@ -471,6 +471,7 @@ sweep_needs(Deletion *d, TM_IndexDelete *deltid, IndexTuple itup,
 		return true;
 	d->question.versions = INT_MAX;
 	d->question.between = false;
+	d->question.keys = d->sweep->keys;
 	switch (inplace_entry_needed(&d->question, itup, blk,
 								 ItemPointerGetOffsetNumberNoCheck(&deltid->tid),
 								 tup, len))
@@ -509,6 +510,9 @@ entry_needed(Deletion *d, TM_IndexDelete *deltid, IndexTuple itup,
 		return true;
 	d->question.versions = most;
 	d->question.between = true;
+	/* VACUUM's are those of present versions */
+	if (d->sweep)
+		d->question.keys = NULL;
 	needed = inplace_entry_needed(&d->question, itup, blk,
 								  ItemPointerGetOffsetNumberNoCheck(&deltid->tid),
 								  tup, len) != KEY_IS_OTHER;
@@ -644,7 +648,7 @@ prepare_question(Deletion *d)
 		q->oldest_xmin = d->sweep->horizon;
 		/* no others are read, and only rows that are noted as such looked at */
 		q->bounds.bounds = d->sweep->bounds;
-		q->bounds.nreads = BETWEEN_MAX_BOUNDS;
+		q->bounds.asked = true;
 		q->keys = d->sweep->keys;
 	}
 	else if (d->key != NULL && ins != NULL && ins->index == index &&

@@ -21,8 +21,8 @@
  * CREATE INDEX CONCURRENTLY has not done with.
  *
  * Of rows with versions that held snapshots need only entries go that are between
- * snapshots (row/between.c).  Such rows keep their mark.  Where keys are computed all
- * their entries stay: only those of present versions are known.
+ * snapshots (row/between.c).  Such rows keep their mark.  Entries stay whose keys would
+ * have to be computed: only those of present versions are.
  *
  * An entry that is there when the sweep begins is met: a page split moves
  * entries to the right only, and pages are unlinked by VACUUM alone, of which

@@ -193,16 +193,13 @@ inplace_version_between(Relation rel, TransactionId xid, TransactionId replacer,
 {
 	if (!TransactionIdIsNormal(xid) || !TransactionIdIsNormal(replacer))
 		return false;
-	if (q->bounds == NULL)
+	if (!q->asked)
 	{
-		if (likely(!UndoHoldersAny()) || q->nreads == BETWEEN_MAX_BOUNDS)
-			return false;
-		q->nreads++;
-		q->bounds = inplace_between_bounds(rel, replacer);
-		if (q->bounds == NULL)
-			return false;
+		q->asked = true;
+		if (UndoHoldersAny() && inplace_may_be_between(rel))
+			q->bounds = UndoHoldersRecent();
 	}
-	if (!UndoOthersSee(q->bounds, replacer))
+	if (q->bounds == NULL || !UndoOthersSee(q->bounds, replacer))
 		return false;
 	for (int i = 0; i < q->bounds->nheld; i++)
 	{

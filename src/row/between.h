@@ -31,15 +31,13 @@ extern bool inplace_row_between(Relation rel, BlockNumber block,
 								const UndoBounds *bounds, int *reads_left);
 
 /*
- * Bounds for versions of rows that are asked about one after the other: read when they
- * are needed, and so many times at most.
+ * Bounds for versions of rows that are asked about one after the other: those that there
+ * are when they are needed first.
  */
-#define BETWEEN_MAX_BOUNDS	8
-
 typedef struct BetweenQuestion
 {
-	const UndoBounds *bounds;	/* NULL: none so far */
-	int			nreads;
+	const UndoBounds *bounds;	/* NULL: none, or not asked for yet */
+	bool		asked;
 } BetweenQuestion;
 
 extern bool inplace_version_between(Relation rel, TransactionId xid,

@@ -328,6 +328,48 @@ may_read_now(TransactionId next)
 }
 
 /*
+ * Bounds that this backend has read.
+ */
+typedef struct LatelyRead
+{
+	UndoBounds *bounds;			/* all_see is invalid if there are none yet */
+	TransactionId read_at;		/* the next xid then */
+} LatelyRead;
+
+static LatelyRead *
+lately_read(void)
+{
+	static LatelyRead lately = {0};
+
+	if (lately.bounds == NULL)
+	{
+		lately.bounds = MemoryContextAlloc(TopMemoryContext, sizeof(UndoBounds));
+		lately.bounds->nheld = 0;
+		lately.bounds->all_see = InvalidTransactionId;
+	}
+	return &lately;
+}
+
+static void
+read_again(LatelyRead *lately, TransactionId next)
+{
+	/* others can tell later by what we have seen now */
+	if (TransactionIdIsValid(MyProc->xid))
+		UndoSeenNote();
+	UndoHoldersRead(lately->bounds);
+	lately->read_at = next;
+}
+
+/* can they be used, and are there any held snapshots? */
+static bool
+are_useful(const LatelyRead *lately, TransactionId next)
+{
+	return TransactionIdIsValid(lately->bounds->all_see) &&
+		(uint32) (next - lately->read_at) <= 2 * LATELY_MAX_AGE &&
+		lately->bounds->nheld > 0;
+}
+
+/*
  * Bounds with which all snapshots but held ones see xid, or NULL if there are no
  * such bounds, or no held snapshots.  They are read again only when some xids have
  * been used since, as that takes ProcArrayLock exclusively, and what was read once
@@ -336,38 +378,47 @@ may_read_now(TransactionId next)
 const UndoBounds *
 UndoHoldersLately(TransactionId xid)
 {
-	static UndoBounds *lately = NULL;
-	static TransactionId read_at;
 	static uint32 wait = LATELY_MIN_AGE;
+	LatelyRead *lately;
 	TransactionId next;
 
 	if (!UndoHoldersAny())
 		return NULL;
-	if (lately == NULL)
-	{
-		lately = MemoryContextAlloc(TopMemoryContext, sizeof(UndoBounds));
-		lately->nheld = 0;
-		lately->all_see = InvalidTransactionId;
-	}
+	lately = lately_read();
 	next = ReadNextTransactionId();
-	if ((!TransactionIdIsValid(lately->all_see) ||
-		 (uint32) (next - read_at) > LATELY_MAX_AGE ||
-		 ((uint32) (next - read_at) >= wait && !UndoOthersSee(lately, xid))) &&
+	if ((!TransactionIdIsValid(lately->bounds->all_see) ||
+		 (uint32) (next - lately->read_at) > LATELY_MAX_AGE ||
+		 ((uint32) (next - lately->read_at) >= wait &&
+		  !UndoOthersSee(lately->bounds, xid))) &&
 		may_read_now(next))
 	{
-		/* others can tell later by what we have seen now */
-		if (TransactionIdIsValid(MyProc->xid))
-			UndoSeenNote();
-		UndoHoldersRead(lately);
-		read_at = next;
-		wait = bounds_help(lately, xid) ? LATELY_MIN_AGE : Min(2 * wait, LATELY_MAX_WAIT);
+		read_again(lately, next);
+		wait = bounds_help(lately->bounds, xid) ? LATELY_MIN_AGE :
+			Min(2 * wait, LATELY_MAX_WAIT);
 	}
-	if (!TransactionIdIsValid(lately->all_see) ||
-		(uint32) (next - read_at) > 2 * LATELY_MAX_AGE)
+	return are_useful(lately, next) && UndoOthersSee(lately->bounds, xid) ?
+		lately->bounds : NULL;
+}
+
+/*
+ * The same whatever they see, read some xids ago at most if it is our turn: for those that
+ * come seldom and ask much.
+ */
+const UndoBounds *
+UndoHoldersRecent(void)
+{
+	LatelyRead *lately;
+	TransactionId next;
+
+	if (!UndoHoldersAny())
 		return NULL;
-	if (lately->nheld == 0 || !UndoOthersSee(lately, xid))
-		return NULL;
-	return lately;
+	lately = lately_read();
+	next = ReadNextTransactionId();
+	if ((!TransactionIdIsValid(lately->bounds->all_see) ||
+		 (uint32) (next - lately->read_at) >= LATELY_MIN_AGE) &&
+		may_read_now(next))
+		read_again(lately, next);
+	return are_useful(lately, next) ? lately->bounds : NULL;
 }
 
 /* is this the transaction of a held snapshot? */

@@ -112,6 +112,7 @@ extern void UndoHoldersShmemInit(void);
 /* called before versions are dropped or extents given back */
 extern void UndoHoldersRead(UndoBounds *bounds);
 extern const UndoBounds *UndoHoldersLately(TransactionId xid);
+extern const UndoBounds *UndoHoldersRecent(void);
 extern bool UndoIsHolder(const UndoBounds *bounds, const VirtualTransactionId *vxid);
 extern bool UndoHoldersDrain(const UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);

@@ -64,7 +64,8 @@
  *
  * Beside a held snapshot few rows are candidates.  Those with versions that may lie
  * between two snapshots (row/between.c) are noted, too, and take part in 2 alone: entries
- * that lead to such versions only go, and the row stays as it is, mark included.
+ * that lead to such versions only go, and the row stays as it is, mark included.  With
+ * IP_UNCHANGED the next VACUUM leaves it alone.
  *
  * Rows whose indexed values are in the TOAST table are left alone: these
  * cannot be fetched with a page locked.  They do not make their page one that has
@@ -85,7 +86,9 @@
 #include "page/page.h"
 #include "page/protect.h"
 #include "page/tuple.h"
+#include "row/between.h"
 #include "row/row_lock.h"
+#include "row/walk.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "vacuum/compat_vacuum.h"
@@ -278,6 +281,35 @@ locked_by_somebody(InplaceVacuum *vac, BlockNumber blk, OffsetNumber off,
 }
 
 /*
+ * Has the row a version between snapshots, with an entry that no VACUUM has looked for
+ * since?  Those before its last two versions are not asked about: there is none yet in
+ * most rows then, and for the others another VACUUM comes.
+ */
+static bool
+has_version_between(InplaceVacuum *vac, BlockNumber blk, OffsetNumber off,
+					InplaceTupleHeader tup)
+{
+	InplaceTupleHeaderData hdr = *tup;
+	BetweenQuestion q = {.bounds = vac->bounds,.asked = true};
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+	ItemPointerData tid;
+
+	if (!vac->sweeps_between || (tup->t_natts & IP_UNCHANGED) || !HdrHasUndo(tup))
+		return false;
+	ItemPointerSet(&tid, blk, off);
+	for (int i = 0; i < 2; i++)
+	{
+		if (!inplace_version_before(vac->rel, &tid, &hdr, true, &guard, &rec) ||
+			(hdr.t_infomask & IP_FROZEN))
+			return false;
+		if (inplace_version_between(vac->rel, hdr.t_xid, rec.replaced.xid, &q))
+			return true;
+	}
+	return false;
+}
+
+/*
  * A live IP_STALE row: may it be rid of its stale entries by this VACUUM, or
  * by a later one?
  */
@@ -301,7 +333,7 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 			 !TransactionIdPrecedes(tup->t_xid, vac->cutoffs.OldestXmin))
 	{
 		survey->nstale_pending++;
-		if (vac->sweeps_between)
+		if (has_version_between(vac, survey->blk, off, tup))
 			survey->between[survey->nbetween++] = off;
 	}
 	else if (locked_by_somebody(vac, survey->blk, off, tup))
@@ -335,10 +367,10 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey,
 			stale_clear_page(vac, buffer, false);
 		return;
 	}
-	if (survey->nstale == 0)
-		return;
 	for (int i = 0; i < survey->nstale; i++)
 		PageGetTupleAt(page, survey->stale[i])->t_natts |= IP_UNCHANGED;
+	for (int i = 0; i < survey->nbetween; i++)
+		PageGetTupleAt(page, survey->between[i])->t_natts |= IP_UNCHANGED;
 	inplace_mark_hint(buffer);
 }
 
@@ -393,6 +425,16 @@ typedef struct SweptCount
 	int64		rows;			/* ... with so many of them */
 	BlockNumber pages_mixed;	/* others */
 } SweptCount;
+
+/* has the page rows that are to be marked? */
+static bool
+stale_block_has_candidates(const StaleBlock *b)
+{
+	for (int i = 0; i < STALE_BLOCK_WORDS; i++)
+		if (b->rows[i] & ~b->between[i])
+			return true;
+	return false;
+}
 
 /*
  * The candidates of a page that nobody has changed since they were noted, and
@@ -498,7 +540,8 @@ stale_finish(InplaceVacuum *vac)
 	{
 		const StaleBlock *b = &vac->stale.blocks[i];
 
-		if (!TransactionIdIsValid(swept) && !b->clear_later)
+		if (!b->clear_later &&
+			(!TransactionIdIsValid(swept) || !stale_block_has_candidates(b)))
 			continue;
 		VacuumDelayPoint();
 		vac->blkno = b->blk;
