@@ -115,6 +115,7 @@ extern const UndoBounds *UndoHoldersLately(TransactionId xid);
 extern bool UndoIsHolder(const UndoBounds *bounds, const VirtualTransactionId *vxid);
 extern bool UndoHoldersDrain(const UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);
+extern void UndoHoldersAtStart(void);
 
 static inline bool
 UndoHoldersAny(void)
