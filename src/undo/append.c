@@ -27,9 +27,9 @@
  *	  under it.  An extent is given back as a whole, so one image among such records would
  *	  keep them all.  Which sort an extent is for stands in UndoExtent.images, and a writer
  *	  goes on only in one of its own.  A change that a limit would make fail is put
- *	  among images all the same (UndoTakeAny).  In all else the two are alike, at aborts,
- *	  too, although no image is ever rolled back.  What is reserved for a change stays so
- *	  when rows are evicted.
+ *	  among images all the same (UndoTakeAny, UndoTakeFromImages).  In all else the two are
+ *	  alike, at aborts, too, although no image is ever rolled back.  What is reserved for a
+ *	  change stays so when rows are evicted.
  *
  * The pin
  *	  A transaction keeps the pages that it writes to pinned until it ends, for
@@ -268,6 +268,24 @@ UndoUnpinPage(UndoWriter *w)
 }
 
 /*
+ * Rather than fail, changes go where this transaction has put images.
+ */
+static bool
+UndoTakeFromImages(UndoKind kind, UndoWriter *w)
+{
+	UndoWriter *from = UndoWriterFor(kind, true);
+
+	if (w == from || from->cur < 0 || from->unreadable)
+		return false;
+	UndoUnpinPage(from);
+	w->cur = from->cur;
+	w->on_disk = from->on_disk;
+	w->unreadable = false;
+	from->cur = -1;
+	return true;
+}
+
+/*
  * False if a limit has been reached, and missing_ok.
  */
 static bool
@@ -290,6 +308,8 @@ UndoTakeExtent(UndoKind kind, UndoWriter *w, bool limited, bool missing_ok)
 		if (n == InvalidExtent)
 		{
 			UndoSpaceUnlock(sp);
+			if (UndoTakeFromImages(kind, w))
+				return true;
 			if (missing_ok)
 				return false;
 			if (full)
@@ -341,36 +361,31 @@ UndoWriterToGoOn(int i)
 }
 
 /*
- * End of the transaction: let go of all extents.  No locks, nothing that can
- * fail.
+ * End of the transaction: let go of all extents.  No locks, nothing that can fail.
  */
 static void
 UndoHandBack(bool needs_scan)
 {
-	if (nowned > 0)
+	if (needs_scan)
+		UndoFlagOwned();
+	for (int i = 0; i < nowned; i++)
 	{
-		if (needs_scan)
-			UndoFlagOwned();
-		for (int i = 0; i < nowned; i++)
-		{
-			OwnedExtent *o = &owned[i];
-			UndoWriter *w = UndoWriterToGoOn(i);
-			uint32		new_state = w != NULL ? EXT_PARTIAL : EXT_FULL;
-			uint32		state = pg_atomic_read_u32(&o->ext->state);
+		OwnedExtent *o = &owned[i];
+		UndoWriter *w = UndoWriterToGoOn(i);
+		uint32		new_state = w != NULL ? EXT_PARTIAL : EXT_FULL;
+		uint32		state = pg_atomic_read_u32(&o->ext->state);
 
-			if (w != NULL)
-			{
-				w->last_space = o->space;
-				w->last = o->number;
-				pg_atomic_write_u32(&o->space->recent[o->ext->images][o->number % UNDO_RECENT],
-									o->number);
-			}
-			pg_atomic_write_u64(&o->ext->ended,
-								pg_atomic_read_u64(&o->space->clock));
-			while (!pg_atomic_compare_exchange_u32(&o->ext->state, &state,
-												   (state & ~EXT_STATE_MASK) | new_state))
-				;
+		if (w != NULL)
+		{
+			w->last_space = o->space;
+			w->last = o->number;
+			pg_atomic_write_u32(&o->space->recent[o->ext->images][o->number % UNDO_RECENT],
+								o->number);
 		}
+		pg_atomic_write_u64(&o->ext->ended, pg_atomic_read_u64(&o->space->clock));
+		while (!pg_atomic_compare_exchange_u32(&o->ext->state, &state,
+											   (state & ~EXT_STATE_MASK) | new_state))
+			;
 	}
 	for (int i = 0; i < NWRITERS; i++)
 	{
@@ -604,37 +619,6 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 	ui->ptr = UndoPtrMake(block, SizeOfPageHeaderData);
 	ui->init = true;
 	return buffer;
-}
-
-/*
- * Among the records written, is there a lock put on a change that may be
- * rolled back without us?  Restoring that row goes through the lock's record.
- * Called in a critical section: no commit log here, so a change that has just
- * committed, with no hint of it, counts too.
- */
-static bool
-UndoLocksOpenChange(const char *rec, Size len)
-{
-	const char *end = rec + len;
-
-	while (rec < end)
-	{
-		UndoRecordHeader hdr;
-		InplaceTupleHeaderData old;
-
-		memcpy(&hdr, rec, SizeOfUndoRecordHeader);
-		if (hdr.ur_type == UNDO_LOCK && !(hdr.ur_flags & UR_RELATIVE_HEADER))
-		{
-			memcpy(&old, rec + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
-			if (!(old.t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
-				!TransactionIdPrecedes(old.t_xid, TransactionXmin) &&
-				!TransactionIdIsCurrentTransactionId(old.t_xid))
-				return true;
-		}
-		Assert(hdr.ur_len >= SizeOfUndoRecordHeader);
-		rec += hdr.ur_len;
-	}
-	return false;
 }
 
 /*
