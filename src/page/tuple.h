@@ -189,17 +189,17 @@ NextTag(VersionTag tag)
 }
 
 /*
- * Is this one of the last two tags of a half of the circle?  From there a transaction
- * goes on in the other half only if all versions of the row that it has made are in this
- * one.  So it goes over one border between the halves, and stops before the second, where
- * the tag of a version that it has made, or has replaced first, might come again.  (Two,
- * as the version replaced first may have the last tag before the second border.)
+ * Is this where a transaction is about to leave a half of the circle?  It goes on in the
+ * other half only if all versions of the row that it has made are in this one.  So it goes
+ * over one border between the halves, and stops before the second, where the tag of a
+ * version that it has made might come again, or that of the one which it has replaced
+ * first.  (That may be the last tag before the second border, which is therefore not used
+ * either.  A rewritten row may begin at the very last tag.)
  */
 static inline bool
 TagEndsHalf(VersionTag tag)
 {
 	return tag.version_number >= INPLACE_MAX_TAG - 1 ||
-		tag.version_number == INPLACE_MAX_TAG / 2 ||
 		tag.version_number == INPLACE_MAX_TAG / 2 - 1;
 }
 
