@@ -18,7 +18,9 @@
  * VACUUM.  Where there is less than it says, because somebody else was there first, the
  * deleter was rolled back, or undo is near its limit, it is put right, as the server does.
  * That the map may say too much is in room_told, until all see the deletes and ROOM_AFTER
- * has passed since: inserts go on looking here for so long, and prune what they are led to.
+ * has passed since: inserts go on looking here for so long, and prune what they are led to,
+ * whether rows are still evicted or not.  After a start of the server it is taken for granted
+ * if somebody from before may hold rows (UndoHoldersAtStart).
  * So nobody comes to a page twice for nothing.  And one row looks at ROOM_MAX_TRIES pages at
  * most: after that the table grows.  The server's function would look at them all.
  *
@@ -37,8 +39,8 @@
 #include "storage/fsm_internals.h"
 #include "storage/lmgr.h"
 #include "storage/smgr.h"
-#include "undo/append.h"
 #include "undo/holders.h"
+#include "undo/limit.h"
 #include "utils/hsearch.h"
 #include "vacuum/prune.h"
 
@@ -82,7 +84,7 @@ page_has_room(Relation rel, Buffer buffer, Size needed, Size *space)
 									  InvalidOffsetNumber);
 			*space = PageGetHeapFreeSpace(page);
 		}
-		planned = *space < needed &&
+		planned = *space < needed && inplace_can_evict(rel) &&
 			PageGetMaxOffsetNumber(page) < InplaceMaxTuplesPerPage &&
 			inplace_plan_eviction(rel, buffer, InvalidOffsetNumber,
 								  needed - *space, &plan);
@@ -126,7 +128,7 @@ map_is_right(Relation rel)
 	uint64		until;
 	TimestampTz now;
 
-	if (UndoHoldersAny())
+	if (inplace_evict_deleted_rows && UndoHoldersAny())
 		return false;
 	if (told == 0)
 		return true;
@@ -156,7 +158,9 @@ inplace_find_room(Relation rel, Size len, int options, BulkInsertState bistate)
 	BlockNumber blk;
 	Size		needed = space_for(rel, len);
 
-	if ((options & HEAP_INSERT_SKIP_FSM) || !inplace_can_evict(rel) ||
+	/* with the setting off there is what the map has been told before */
+	if ((options & HEAP_INSERT_SKIP_FSM) || RelationUsesLocalBuffers(rel) ||
+		(inplace_evict_deleted_rows && !inplace_can_evict(rel)) ||
 		BulkInsertHasPages(bistate) || map_is_right(rel))
 		return options;
 	if (bistate != NULL && BufferIsValid(bistate->current_buf))

@@ -22,9 +22,8 @@
 static inline bool
 RoomIsScarce(void)
 {
-	return unlikely(UndoHoldersAny() ||
-					pg_atomic_read_u64(&undo_holders->room_told) != 0) &&
-		inplace_evict_deleted_rows;
+	return unlikely((inplace_evict_deleted_rows && UndoHoldersAny()) ||
+					pg_atomic_read_u64(&undo_holders->room_told) != 0);
 }
 
 extern int	inplace_find_room(Relation rel, Size len, int options,

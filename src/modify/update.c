@@ -115,11 +115,27 @@ key_of_target_changed(UpdateState *us)
 	return changed;
 }
 
-/* (a trigger event tells the versions of one transaction apart by their tags) */
+/*
+ * Might the next version have the tag of another one that our own transaction has made, or
+ * has replaced?  A trigger event tells these apart by their tags.
+ */
 static bool
 tag_would_wrap(UpdateState *us)
 {
-	return us->rc.status == XID_CURRENT && TagRunsOut(us->rc.base.t_tag);
+	InplaceTupleHeaderData hdr = us->rc.base;
+	UndoWalkGuard guard = {0};
+	UndoRecord	rec;
+	ItemPointerData tid;
+
+	if (us->rc.status != XID_CURRENT || likely(!TagEndsHalf(hdr.t_tag)))
+		return false;
+	TidSet(&tid, us->blk, us->off);
+	while (inplace_version_before(us->rel, &tid, &hdr, false, &guard, &rec) &&
+		   !(hdr.t_infomask & IP_FROZEN) &&
+		   TransactionIdIsCurrentTransactionId(hdr.t_xid))
+		if (!TagsInOneHalf(hdr.t_tag, us->rc.base.t_tag))
+			return true;
+	return false;
 }
 
 /* the record's own part and what keeping the locks takes */

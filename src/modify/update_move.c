@@ -79,7 +79,7 @@ inplace_update_find_page(UpdateState *us)
 	inplace_check_page_header(us->rel, RowPage(us->rel, us->newbuf),
 							  BufferGetBlockNumber(us->newbuf));
 
-	/* what has been evicted may have taken the undo that was reserved */
+	/* (what was evicted has taken nothing of what was reserved) */
 	if (row_is_as_before(us, &before) && UndoHasRoom(us->rel, &us->room))
 		return true;
 

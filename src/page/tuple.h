@@ -150,7 +150,7 @@ StaticAssertDecl(sizeof(InplaceTupleHeaderData) == SizeOfInplaceTupleHeader,
  *	- The tag alone, of versions that our own transaction has made, locked, or
  *	  replaced: SameTagInXact().  Nobody else can have changed the row since, and
  *	  before a tag comes round in one transaction the row is moved
- *	  (TagRunsOut()).  The tag that a TID carries is always of that kind.
+ *	  (TagEndsHalf()).  The tag that a TID carries is always of that kind.
  * Where a snapshot says which version is meant no tag is asked for at all.
  */
 #define INPLACE_OFFSET_BITS		9
@@ -189,15 +189,25 @@ NextTag(VersionTag tag)
 }
 
 /*
- * May the tag after this one, which our own transaction has given to a version,
- * be one that it has used on the row already, or that of the version which it has
- * replaced first?  If it made the version with the last tag but one, it may have
- * come from the last tag, and have gone all the way round.
+ * Is this where a transaction is about to leave a half of the circle?  It goes on in the
+ * other half only if all versions of the row that it has made are in this one.  So it goes
+ * over one border between the halves, and stops before the second, where the tag of a
+ * version that it has made might come again, or that of the one which it has replaced
+ * first.  (That may be the last tag before the second border, which is therefore not used
+ * either.  A rewritten row may begin at the very last tag.)
  */
 static inline bool
-TagRunsOut(VersionTag tag)
+TagEndsHalf(VersionTag tag)
 {
-	return tag.version_number >= INPLACE_MAX_TAG - 1;
+	return tag.version_number >= INPLACE_MAX_TAG - 1 ||
+		tag.version_number == INPLACE_MAX_TAG / 2 - 1;
+}
+
+static inline bool
+TagsInOneHalf(VersionTag a, VersionTag b)
+{
+	return (a.version_number <= INPLACE_MAX_TAG / 2) ==
+		(b.version_number <= INPLACE_MAX_TAG / 2);
 }
 
 /*

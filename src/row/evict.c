@@ -31,6 +31,8 @@
  *	  not matter who has written the record, nor whether that transaction commits: nothing
  *	  is rolled back of it, for the xid in the record is that of the deleter.  An old header
  *	  that leads further leads to where a record of the chain has led.
+ *	  Images have extents of their own (undo/append.c).  They are wanted until the snapshot
+ *	  ends, and changes of other rows beside them would have to stay for as long.
  *
  * What it is worth
  *	  A row costs its values, and some 40 bytes, in undo.  So it is done only when somebody
@@ -264,7 +266,7 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 bool
 inplace_reserve_eviction(Relation rel, const UndoRoom *room)
 {
-	if (!inplace_can_evict(rel) || !UndoReserveBeside(rel, room))
+	if (!inplace_can_evict(rel) || !UndoReserveToSpare(rel, room))
 		return false;
 	UndoNoteEvictions(UndoKindOf(rel));
 	return true;
@@ -330,7 +332,7 @@ inplace_evict(Relation rel, Buffer buffer, EvictPlan *plan)
 
 	while (done < plan->n)
 	{
-		Size		limit = UndoSpaceOnPage(rel);
+		Size		limit = UndoSpaceOnImagePage(rel);
 		Size		len = 0;
 		int			n = 0;
 

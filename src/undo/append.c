@@ -20,10 +20,21 @@
  *	  A transaction that has not written undo yet calls UndoBegin first, so
  *	  that it need not lock the page twice.
  *
+ * Images apart
+ *	  Images of evicted rows (row/evict.c) go to extents of their own: a backend has two
+ *	  writers for each kind.  An old snapshot wants all images, and hardly any record of
+ *	  rows that are updated over and over (row/squeeze.c), whose extents are given back
+ *	  under it.  An extent is given back as a whole, so one image among such records would
+ *	  keep them all.  Which sort an extent is for stands in UndoExtent.images, and a writer
+ *	  goes on only in one of its own.  A change that a limit would make fail is put
+ *	  among images all the same (UndoTakeAny, UndoTakeFromImages).  In all else the two are
+ *	  alike, at aborts, too, although no image is ever rolled back.  What is reserved for a
+ *	  change stays so when rows are evicted.
+ *
  * The pin
- *	  A transaction keeps the page that it writes to pinned until it ends, for
- *	  each of its rows needs it again.  The page is of an extent that it owns,
- *	  so nobody wants to drop it from the buffers.
+ *	  A transaction keeps the pages that it writes to pinned until it ends, for
+ *	  each of its rows needs them again.  They are of extents that it owns,
+ *	  so nobody wants to drop them from the buffers.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,9 +63,10 @@ typedef struct OwnedExtent
 	uint32		number;
 } OwnedExtent;
 
-/* where this backend appends */
+/* where this backend appends: changes, or images of evicted rows */
 typedef struct UndoWriter
 {
+	bool		images;
 	int			cur;			/* index in owned, or -1 */
 	bool		on_disk;		/* the file reaches to the end of that extent */
 	bool		unreadable;		/* its last page could not be read */
@@ -66,9 +78,13 @@ typedef struct UndoWriter
 								 * until the transaction ends */
 } UndoWriter;
 
-static UndoWriter writers[UNDO_SHARED_KINDS] = {
-	{-1, false, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false},
-	{-1, false, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
+#define IDLE_WRITER(images) \
+	{(images), -1, false, false, NULL, 0, InvalidBuffer, InvalidBlockNumber, false}
+#define NWRITERS (2 * UNDO_SHARED_KINDS)
+
+static UndoWriter writers[NWRITERS] = {
+	IDLE_WRITER(false), IDLE_WRITER(true),	/* UNDO_LOGGED */
+	IDLE_WRITER(false), IDLE_WRITER(true)	/* UNDO_UNLOGGED */
 };
 
 /* truncations of the file, which is another one after the extension was made again */
@@ -104,20 +120,27 @@ typedef struct LastChange
 
 static LastChange last_change = {UNDO_LOGGED, InvalidUndoPtr, InvalidTransactionId, 0};
 
-/* records written, but for those that leave room for others (UndoHasRoomBeside) */
+/* records written, but for those that leave others their room (UndoRoom.beside) */
 static uint64 nwritten = 0;
 
 static UndoInsert *prepared = NULL; /* between UndoPrepare and UndoRelease */
 static UndoWriter *prepared_writer = NULL;
 
+static inline UndoWriter *
+UndoWriterFor(UndoKind kind, bool images)
+{
+	Assert(kind < UNDO_SHARED_KINDS);
+	return &writers[2 * kind + (images ? 1 : 0)];
+}
+
 /* ---------------- taking extents, and handing them back ---------------- */
 
 /*
- * Own extent n if it is partial and below limit.  The space's lock is held,
- * shared will do.
+ * Own extent n if it is partial, below limit, and of images or not.  The space's lock is
+ * held, shared will do.
  */
 static bool
-UndoTryPartial(UndoSpace *sp, uint32 n, uint32 limit)
+UndoTryPartial(UndoSpace *sp, uint32 n, uint32 limit, bool images)
 {
 	UndoExtent *ext;
 	uint32		state;
@@ -125,6 +148,8 @@ UndoTryPartial(UndoSpace *sp, uint32 n, uint32 limit)
 	if (n >= Min(sp->nextents, limit))
 		return false;
 	ext = UndoExtentAt(sp, n);
+	if (ext->images != images)
+		return false;
 	state = pg_atomic_read_u32(&ext->state);
 	while ((state & EXT_STATE_MASK) == EXT_PARTIAL)
 	{
@@ -140,18 +165,19 @@ UndoTryPartial(UndoSpace *sp, uint32 n, uint32 limit)
 }
 
 static bool
-UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 limit, uint32 *number)
+UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 limit, bool images,
+				uint32 *number)
 {
-	if (w->last_space == sp && UndoTryPartial(sp, w->last, limit))
+	if (w->last_space == sp && UndoTryPartial(sp, w->last, limit, images))
 	{
 		*number = w->last;
 		return true;
 	}
 	for (int i = 0; i < UNDO_RECENT; i++)
 	{
-		uint32		n = pg_atomic_read_u32(&sp->recent[(MyProcPid + i) % UNDO_RECENT]);
+		uint32		n = pg_atomic_read_u32(&sp->recent[images][(MyProcPid + i) % UNDO_RECENT]);
 
-		if (UndoTryPartial(sp, n, limit))
+		if (UndoTryPartial(sp, n, limit, images))
 		{
 			*number = n;
 			return true;
@@ -165,7 +191,7 @@ UndoFindPartial(UndoSpace *sp, UndoWriter *w, uint32 limit, uint32 *number)
  * none.
  */
 static bool
-UndoTakeFree(UndoSpace *sp, uint32 n)
+UndoTakeFree(UndoSpace *sp, uint32 n, bool images)
 {
 	UndoExtent *ext;
 
@@ -176,6 +202,7 @@ UndoTakeFree(UndoSpace *sp, uint32 n)
 	ext = UndoExtentAt(sp, n);
 	ext->fill = 0;
 	ext->scanned = 0;
+	ext->images = images;
 	pg_atomic_write_u32(&ext->newest_xid, InvalidTransactionId);
 	pg_atomic_write_u32(&ext->state, EXT_OWNED);
 	pg_atomic_write_u64(&ext->ended, EXT_STILL_OWNED);
@@ -187,6 +214,8 @@ UndoTakeFree(UndoSpace *sp, uint32 n)
  * With the lock held exclusively: an extent, or InvalidExtent if a limit has been
  * reached: with *full that of inplace.undo_extents, without inplace.undo_limit.
  * Extents from "retreat" up are left alone only as long as there are free ones below.
+ * Rather than that a change fails it goes where images are, with which it may be kept for
+ * longer.
  */
 static uint32
 UndoTakeAny(UndoSpace *sp, UndoWriter *w, bool limited, bool *full)
@@ -195,11 +224,15 @@ UndoTakeAny(UndoSpace *sp, UndoWriter *w, bool limited, bool *full)
 	bool		allowed = !limited || UndoLimitAllows(lowest);
 	uint32		n;
 
-	if ((!allowed || lowest >= pg_atomic_read_u32(&sp->retreat)) &&
-		UndoFindPartial(sp, w, PG_UINT32_MAX, &n))
-		return n;
 	*full = allowed;
-	return allowed && UndoTakeFree(sp, lowest) ? lowest : InvalidExtent;
+	if ((!allowed || lowest >= pg_atomic_read_u32(&sp->retreat)) &&
+		UndoFindPartial(sp, w, PG_UINT32_MAX, w->images, &n))
+		return n;
+	if (allowed && UndoTakeFree(sp, lowest, w->images))
+		return lowest;
+	if (!w->images && UndoFindPartial(sp, w, PG_UINT32_MAX, true, &n))
+		return n;
+	return InvalidExtent;
 }
 
 /*
@@ -235,12 +268,29 @@ UndoUnpinPage(UndoWriter *w)
 }
 
 /*
+ * Rather than fail, changes go where this transaction has put images.
+ */
+static bool
+UndoTakeFromImages(UndoKind kind, UndoWriter *w)
+{
+	UndoWriter *from = UndoWriterFor(kind, true);
+
+	if (w == from || from->cur < 0 || from->unreadable)
+		return false;
+	UndoUnpinPage(from);
+	w->cur = from->cur;
+	w->on_disk = from->on_disk;
+	w->unreadable = false;
+	from->cur = -1;
+	return true;
+}
+
+/*
  * False if a limit has been reached, and missing_ok.
  */
 static bool
-UndoTakeExtent(UndoKind kind, bool limited, bool missing_ok)
+UndoTakeExtent(UndoKind kind, UndoWriter *w, bool limited, bool missing_ok)
 {
-	UndoWriter *w = &writers[kind];
 	UndoSpace  *sp;
 	uint32		n;
 	bool		full;
@@ -250,7 +300,7 @@ UndoTakeExtent(UndoKind kind, bool limited, bool missing_ok)
 	UndoUnpinPage(w);
 
 	sp = UndoSpaceLock(kind, LW_SHARED);
-	if (!UndoFindPartial(sp, w, pg_atomic_read_u32(&sp->retreat), &n))
+	if (!UndoFindPartial(sp, w, pg_atomic_read_u32(&sp->retreat), w->images, &n))
 	{
 		UndoSpaceUnlock(sp);
 		sp = UndoSpaceLock(kind, LW_EXCLUSIVE);
@@ -258,6 +308,8 @@ UndoTakeExtent(UndoKind kind, bool limited, bool missing_ok)
 		if (n == InvalidExtent)
 		{
 			UndoSpaceUnlock(sp);
+			if (UndoTakeFromImages(kind, w))
+				return true;
 			if (missing_ok)
 				return false;
 			if (full)
@@ -295,53 +347,47 @@ UndoFlagOwned(void)
 }
 
 /*
- * Is the i-th extent one to append to later on?  If its last page cannot be read the next
- * transaction, and all after it, would fail because of that, too.
+ * The writer whose extent is the i-th, if that is one to append to later on; or NULL.  If
+ * its last page cannot be read the next transaction, and all after it, would fail because
+ * of that, too.
  */
-static bool
-UndoMayGoOn(int i)
+static UndoWriter *
+UndoWriterToGoOn(int i)
 {
-	for (int kind = 0; kind < UNDO_SHARED_KINDS; kind++)
-		if (writers[kind].cur == i)
-			return !writers[kind].unreadable;
-	return false;
+	for (int k = 0; k < NWRITERS; k++)
+		if (writers[k].cur == i)
+			return writers[k].unreadable ? NULL : &writers[k];
+	return NULL;
 }
 
 /*
- * End of the transaction: let go of all extents.  No locks, nothing that can
- * fail.
+ * End of the transaction: let go of all extents.  No locks, nothing that can fail.
  */
 static void
 UndoHandBack(bool needs_scan)
 {
-	if (nowned > 0)
+	if (needs_scan)
+		UndoFlagOwned();
+	for (int i = 0; i < nowned; i++)
 	{
-		if (needs_scan)
-			UndoFlagOwned();
-		for (int i = 0; i < UNDO_SHARED_KINDS; i++)
-			writers[i].last_space = writers[i].cur >= 0 ?
-				owned[writers[i].cur].space : writers[i].last_space;
-		for (int i = 0; i < nowned; i++)
-		{
-			OwnedExtent *o = &owned[i];
-			bool		current = UndoMayGoOn(i);
-			uint32		new_state = current ? EXT_PARTIAL : EXT_FULL;
-			uint32		state = pg_atomic_read_u32(&o->ext->state);
+		OwnedExtent *o = &owned[i];
+		UndoWriter *w = UndoWriterToGoOn(i);
+		uint32		new_state = w != NULL ? EXT_PARTIAL : EXT_FULL;
+		uint32		state = pg_atomic_read_u32(&o->ext->state);
 
-			if (current)
-			{
-				writers[o->space->kind].last = o->number;
-				pg_atomic_write_u32(&o->space->recent[o->number % UNDO_RECENT],
-									o->number);
-			}
-			pg_atomic_write_u64(&o->ext->ended,
-								pg_atomic_read_u64(&o->space->clock));
-			while (!pg_atomic_compare_exchange_u32(&o->ext->state, &state,
-												   (state & ~EXT_STATE_MASK) | new_state))
-				;
+		if (w != NULL)
+		{
+			w->last_space = o->space;
+			w->last = o->number;
+			pg_atomic_write_u32(&o->space->recent[o->ext->images][o->number % UNDO_RECENT],
+								o->number);
 		}
+		pg_atomic_write_u64(&o->ext->ended, pg_atomic_read_u64(&o->space->clock));
+		while (!pg_atomic_compare_exchange_u32(&o->ext->state, &state,
+											   (state & ~EXT_STATE_MASK) | new_state))
+			;
 	}
-	for (int i = 0; i < UNDO_SHARED_KINDS; i++)
+	for (int i = 0; i < NWRITERS; i++)
 	{
 		UndoUnpinPage(&writers[i]);
 		writers[i].cur = -1;
@@ -412,7 +458,7 @@ UndoSubXactCallback(SubXactEvent event, SubTransactionId mySubid,
 		written_level = Min(written_level, level - 1);
 		prepared = NULL;
 		/* the undo relation may be one that was made since, and goes now */
-		for (int i = 0; i < UNDO_SHARED_KINDS; i++)
+		for (int i = 0; i < NWRITERS; i++)
 			UndoUnpinPage(&writers[i]);
 	}
 }
@@ -576,37 +622,6 @@ UndoFindRoom(UndoWriter *w, Relation undorel, Size len, UndoInsert *ui)
 }
 
 /*
- * Among the records written, is there a lock put on a change that may be
- * rolled back without us?  Restoring that row goes through the lock's record.
- * Called in a critical section: no commit log here, so a change that has just
- * committed, with no hint of it, counts too.
- */
-static bool
-UndoLocksOpenChange(const char *rec, Size len)
-{
-	const char *end = rec + len;
-
-	while (rec < end)
-	{
-		UndoRecordHeader hdr;
-		InplaceTupleHeaderData old;
-
-		memcpy(&hdr, rec, SizeOfUndoRecordHeader);
-		if (hdr.ur_type == UNDO_LOCK && !(hdr.ur_flags & UR_RELATIVE_HEADER))
-		{
-			memcpy(&old, rec + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
-			if (!(old.t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
-				!TransactionIdPrecedes(old.t_xid, TransactionXmin) &&
-				!TransactionIdIsCurrentTransactionId(old.t_xid))
-				return true;
-		}
-		Assert(hdr.ur_len >= SizeOfUndoRecordHeader);
-		rec += hdr.ur_len;
-	}
-	return false;
-}
-
-/*
  * Is the current extent one of this undo relation, and can be written to?  Not if
  * somebody drops and creates the extension while writing.
  */
@@ -631,9 +646,9 @@ UndoCurrentBlock(const UndoWriter *w)
  * current page?
  */
 static bool
-UndoRoomIsThere(UndoKind kind, int pages, Size len)
+UndoRoomIsThere(UndoKind kind, bool images, int pages, Size len)
 {
-	UndoWriter *w = &writers[kind];
+	UndoWriter *w = UndoWriterFor(kind, images);
 	PageHeader	ph;
 
 	if (!UndoIsCurrent(w, UndoRelGet(kind, false)) || !w->on_disk ||
@@ -654,8 +669,9 @@ UndoHasRoom(Relation rel, UndoRoom *room)
 	UndoKind	kind = UndoKindOf(rel);
 
 	room->there = kind == UNDO_TEMP ||
-		UndoRoomIsThere(kind, room->pages, room->len);
-	room->beside = false;
+		UndoRoomIsThere(kind, room->images, room->pages, room->len);
+	/* an image takes nothing of a change's room, found before or not */
+	room->beside = room->images;
 	room->written = nwritten;
 	return room->there;
 }
@@ -669,15 +685,16 @@ UndoHasRoomBeside(Relation rel, UndoRoom *room)
 {
 	UndoKind	kind = UndoKindOf(rel);
 
+	Assert(!room->images);
 	room->there = kind == UNDO_TEMP ||
-		UndoRoomIsThere(kind, room->pages + UNDO_SPARE_PAGES, BLCKSZ);
+		UndoRoomIsThere(kind, false, room->pages + UNDO_SPARE_PAGES, BLCKSZ);
 	room->beside = true;
 	room->written = nwritten;
 	return room->there;
 }
 
 /*
- * The same, for work that is to stop well before undo is full.
+ * For images, which are to stop well before undo is full.
  */
 bool
 UndoHasRoomToSpare(Relation rel, UndoRoom *room)
@@ -685,39 +702,12 @@ UndoHasRoomToSpare(Relation rel, UndoRoom *room)
 	UndoKind	kind = UndoKindOf(rel);
 	UndoSpace  *sp;
 
-	if (!UndoHasRoomBeside(rel, room))
+	Assert(room->images && kind != UNDO_TEMP);
+	if (!UndoHasRoom(rel, room))
 		return false;
-	if (kind == UNDO_TEMP)
-		return true;
-	sp = owned[writers[kind].cur].space;
+	sp = owned[UndoWriterFor(kind, true)->cur].space;
 	room->there = UndoLimitSpares(sp, *(volatile uint32 *) &sp->first_free);
 	return room->there;
-}
-
-/*
- * With nothing locked: is undo far from its limits (limit.c)?
- */
-bool
-UndoHasSpare(Relation rel)
-{
-	UndoKind	kind = UndoKindOf(rel);
-	UndoSpace  *sp;
-	bool		spare;
-
-	AssertNoPageLock();
-	if (kind == UNDO_TEMP)
-		return true;
-
-	/* none below is free, perhaps some of those above neither */
-	sp = UndoSpaceLock(kind, LW_SHARED);
-	spare = UndoLimitSpares(sp, sp->first_free);
-	UndoSpaceUnlock(sp);
-	if (!spare)
-		return false;
-	sp = UndoSpaceLock(kind, LW_EXCLUSIVE);
-	spare = UndoLimitSpares(sp, UndoLowestFree(sp));
-	UndoSpaceUnlock(sp);
-	return spare;
 }
 
 static bool
@@ -735,7 +725,7 @@ UndoReserveInternal(Relation rel, const UndoRoom *room, bool limited,
 
 	(void) GetCurrentTransactionId();
 	UndoReportRenewed();
-	w = &writers[kind];
+	w = UndoWriterFor(kind, room->images);
 	undorel = UndoRelGet(kind, false);
 	for (;;)
 	{
@@ -749,11 +739,11 @@ UndoReserveInternal(Relation rel, const UndoRoom *room, bool limited,
 				UndoUnpinPage(w);
 				(void) UndoPinPage(w, undorel, UndoCurrentBlock(w), false);
 			}
-			if (UndoRoomIsThere(kind, room->pages, room->len))
+			if (UndoRoomIsThere(kind, room->images, room->pages, room->len))
 				return true;
 		}
 		/* the one that is full stays ours until the transaction ends */
-		if (!UndoTakeExtent(kind, limited, missing_ok))
+		if (!UndoTakeExtent(kind, w, limited, missing_ok))
 			return false;
 	}
 }
@@ -765,32 +755,25 @@ UndoReserve(Relation rel, const UndoRoom *room)
 }
 
 /*
- * For optional work: false if undo is near its limits.
+ * For images: false if undo is near its limits.
  */
 bool
-UndoReserveBeside(Relation rel, const UndoRoom *room)
+UndoReserveToSpare(Relation rel, const UndoRoom *room)
 {
-	UndoRoom	more = *room;
-
-	if (!UndoHasSpare(rel))
-		return false;
-
-	more.pages += UNDO_SPARE_PAGES;
-	more.len = BLCKSZ;
-	return UndoReserveInternal(rel, &more, true, true);
+	Assert(room->images);
+	return UndoHasSpare(rel) && UndoReserveInternal(rel, room, true, true);
 }
 
 /*
- * Bytes left on the current page, as far as that is known without reading it.
+ * Bytes left on the current page of images, as far as that is known without reading it.
  */
 Size
-UndoSpaceOnPage(Relation rel)
+UndoSpaceOnImagePage(Relation rel)
 {
 	UndoKind	kind = UndoKindOf(rel);
-	UndoWriter *w = &writers[kind];
+	UndoWriter *w = UndoWriterFor(kind, true);
 	PageHeader	ph;
 
-	Assert(kind != UNDO_TEMP);
 	if (!UndoIsCurrent(w, UndoRelGet(kind, false)) || !w->pinned ||
 		w->recent_block != UndoCurrentBlock(w))
 		return 0;
@@ -814,7 +797,7 @@ UndoBegin(Relation rel)
 	UndoKind	kind = UndoKindOf(rel);
 	UndoRoom	little = UndoRoomFor(1, 1);
 
-	if (kind != UNDO_TEMP && writers[kind].cur < 0)
+	if (kind != UNDO_TEMP && UndoWriterFor(kind, false)->cur < 0)
 		(void) UndoReserveInternal(rel, &little, true, true);
 }
 
@@ -885,7 +868,7 @@ UndoPrepare(Relation rel, UndoRoom *room, Size len, TransactionId newest_xid,
 
 	xid = GetCurrentTransactionId();
 	written_level = Max(written_level, GetCurrentTransactionNestLevel());
-	w = &writers[kind];
+	w = UndoWriterFor(kind, room->images);
 	undorel = UndoRelGet(kind, false);
 
 	/* no extent is taken here, and no file grows */

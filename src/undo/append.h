@@ -25,6 +25,7 @@ typedef struct UndoRoom
 	int			pages;			/* that the records take at most */
 	int			records;		/* that are still to be written, */
 	Size		len;			/* ... and their bytes */
+	bool		images;			/* of evicted rows, in extents of their own */
 	bool		there;			/* UndoHasRoom has said so */
 	bool		beside;			/* besides what others may have reserved */
 	uint64		written;		/* records written by then */
@@ -36,21 +37,22 @@ typedef struct UndoRoom
 static inline UndoRoom
 UndoRoomFor(int records, Size len)
 {
-	UndoRoom	room = {records, records, len, false, false, 0};
+	UndoRoom	room = {records, records, len, false, false, false, 0};
 
 	Assert(records <= UNDO_SPARE_PAGES);
 	return room;
 }
 
 /*
- * For the eviction of a page's rows: the rest of the current page, and up to two more.
+ * For the eviction of a page's rows: the rest of the current page of images, and up to two
+ * more.
  */
 #define UNDO_EVICT_PAGES		2
 
 static inline UndoRoom
 UndoRoomForEviction(Size len)
 {
-	UndoRoom	room = {UNDO_EVICT_PAGES, UNDO_EVICT_PAGES + 1, len, false, false, 0};
+	UndoRoom	room = {UNDO_EVICT_PAGES, UNDO_EVICT_PAGES + 1, len, true, false, false, 0};
 
 	return room;
 }
@@ -63,7 +65,7 @@ UndoRoomForEviction(Size len)
 static inline UndoRoom
 UndoRoomForRestore(int records, Size len)
 {
-	UndoRoom	room = {UNDO_RESTORE_PAGES, records, len, false, false, 0};
+	UndoRoom	room = {UNDO_RESTORE_PAGES, records, len, false, false, false, 0};
 
 	return room;
 }
@@ -80,8 +82,9 @@ UndoRoomCut(UndoRoom *room, int records, Size len)
  * Reserving, with nothing locked, what is to be written with a data page locked.
  * UndoHasRoom is for a caller that has locked the page: is that reserved?
  * UndoHasRoomBeside is for optional work.  It leaves a change's room to a caller
- * that may have it already.  UndoReserveBeside reserves for that, if undo is not
- * near its limits (UndoHasSpare, limit.c); UndoHasRoomToSpare asks for that, too.
+ * that may have it already.  UndoReserveToSpare is for the images of evicted rows, which
+ * have extents of their own.  It reserves if undo is not near its limits
+ * (UndoHasSpare, limit.c); UndoHasRoomToSpare asks for that, too.
  * UndoBegin is for a caller that will most likely write
  * undo: it reserves a little, if that can be had.  UndoReserveRestore is for
  * InplaceRestoreRow.  See append.c.
@@ -89,9 +92,8 @@ UndoRoomCut(UndoRoom *room, int records, Size len)
 extern bool UndoHasRoom(Relation rel, UndoRoom *room);
 extern bool UndoHasRoomBeside(Relation rel, UndoRoom *room);
 extern bool UndoHasRoomToSpare(Relation rel, UndoRoom *room);
-extern bool UndoHasSpare(Relation rel);
 extern void UndoReserve(Relation rel, const UndoRoom *room);
-extern bool UndoReserveBeside(Relation rel, const UndoRoom *room);
+extern bool UndoReserveToSpare(Relation rel, const UndoRoom *room);
 extern bool UndoReserveRestore(Relation rel, const UndoRoom *room,
 							   bool missing_ok);
 extern void UndoBegin(Relation rel);
@@ -126,7 +128,7 @@ extern void UndoAppend(UndoInsert *ui, const char *rec, Size len);
 extern void UndoRegister(UndoInsert *ui, uint8 block_id);
 extern void UndoSetLSN(UndoInsert *ui, XLogRecPtr lsn);
 extern void UndoRelease(UndoInsert *ui);
-extern Size UndoSpaceOnPage(Relation rel);
+extern Size UndoSpaceOnImagePage(Relation rel);
 extern bool UndoOwnChangeCid(Relation rel, UndoPtr ptr, TransactionId xid,
 							 CommandId *cid);
 

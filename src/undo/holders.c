@@ -305,6 +305,25 @@ UndoHoldersRead(UndoBounds *b)
 	UndoSeenReadEnd(&reads.others, &b->others_see);
 }
 
+/*
+ * By the launcher, when the server has begun to take changes, after a start or a promotion.
+ * Does somebody from before hold rows, a prepared transaction or a slot?  Then the free
+ * space map may have been told of their room before, too.
+ */
+void
+UndoHoldersAtStart(void)
+{
+	FullTransactionId next = ReadNextFullTransactionId();
+	TransactionId oldest = GetOldestActiveTransactionId();
+	TransactionId slot_xmin;
+	TransactionId catalog_xmin;
+
+	ProcArrayGetReplicationSlotXmin(&slot_xmin, &catalog_xmin);
+	lower(&oldest, slot_xmin);
+	if (TransactionIdPrecedes(oldest, XidFromFullTransactionId(next)))
+		UndoNoteRoomTold(next);
+}
+
 /* do they let rows go that are between two snapshots? */
 static bool
 bounds_help(const UndoBounds *bounds, TransactionId xid)

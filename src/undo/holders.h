@@ -116,6 +116,7 @@ extern const UndoBounds *UndoHoldersRecent(void);
 extern bool UndoIsHolder(const UndoBounds *bounds, const VirtualTransactionId *vxid);
 extern bool UndoHoldersDrain(const UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);
+extern void UndoHoldersAtStart(void);
 
 static inline bool
 UndoHoldersAny(void)

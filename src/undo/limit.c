@@ -10,7 +10,8 @@
  * once the undo worker has given extents back the changes go on.
  *
  * Work that is optional, and that costs much undo (row/evict.c), stops well before, so
- * that changes are not refused because of it.
+ * that changes are not refused because of it.  It has extents of its own; what is left
+ * of these is for changes, too, before one is refused (append.c).
  *
  * Nothing is locked when this is reported (append.c).  The texts of others'
  * queries go to the log alone, as the user that gets the error may not be allowed
@@ -70,6 +71,32 @@ UndoLimitSpares(const UndoSpace *sp, uint32 n)
 		return false;
 	return (uint64) n * 4 < (uint64) sp->nchunks * UNDO_CHUNK_EXTENTS * 3 ||
 		UndoMapHasSpare();
+}
+
+/*
+ * With nothing locked: is undo far from its limits?
+ */
+bool
+UndoHasSpare(Relation rel)
+{
+	UndoKind	kind = UndoKindOf(rel);
+	UndoSpace  *sp;
+	bool		spare;
+
+	AssertNoPageLock();
+	if (kind == UNDO_TEMP)
+		return true;
+
+	/* none below is free, perhaps some of those above neither */
+	sp = UndoSpaceLock(kind, LW_SHARED);
+	spare = UndoLimitSpares(sp, sp->first_free);
+	UndoSpaceUnlock(sp);
+	if (!spare)
+		return false;
+	sp = UndoSpaceLock(kind, LW_EXCLUSIVE);
+	spare = UndoLimitSpares(sp, UndoLowestFree(sp));
+	UndoSpaceUnlock(sp);
+	return spare;
 }
 
 /*

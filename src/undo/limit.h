@@ -17,6 +17,7 @@ extern int	inplace_undo_limit;
 
 extern bool UndoLimitAllows(uint32 n);
 extern bool UndoLimitSpares(const UndoSpace *sp, uint32 n);
+extern bool UndoHasSpare(Relation rel);
 extern void UndoReportLimit(UndoSpace *sp);
 
 #endif							/* INPLACE_LIMIT_H */

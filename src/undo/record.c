@@ -481,3 +481,34 @@ UndoFetch(Relation rel, UndoPtr ptr, BlockNumber block, OffsetNumber off,
 		report_bad_undo(rel, ptr, block, off, "is behind too many links");
 	return false;
 }
+
+/*
+ * Among the records written, is there a lock put on a change that may be
+ * rolled back without us?  Restoring that row goes through the lock's record.
+ * Called in a critical section: no commit log here, so a change that has just
+ * committed, with no hint of it, counts too.
+ */
+bool
+UndoLocksOpenChange(const char *rec, Size len)
+{
+	const char *end = rec + len;
+
+	while (rec < end)
+	{
+		UndoRecordHeader hdr;
+		InplaceTupleHeaderData old;
+
+		memcpy(&hdr, rec, SizeOfUndoRecordHeader);
+		if (hdr.ur_type == UNDO_LOCK && !(hdr.ur_flags & UR_RELATIVE_HEADER))
+		{
+			memcpy(&old, rec + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
+			if (!(old.t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
+				!TransactionIdPrecedes(old.t_xid, TransactionXmin) &&
+				!TransactionIdIsCurrentTransactionId(old.t_xid))
+				return true;
+		}
+		Assert(hdr.ur_len >= SizeOfUndoRecordHeader);
+		rec += hdr.ur_len;
+	}
+	return false;
+}

@@ -125,4 +125,7 @@ UndoWalkCheck(UndoWalkGuard *g, Relation rel, UndoPtr ptr, BlockNumber block,
 extern bool UndoParse(const char *raw, Size maxlen,
 					  const InplaceTupleHeaderData *newer, UndoRecord *rec);
 
+/* of records being written, in a critical section */
+extern bool UndoLocksOpenChange(const char *rec, Size len);
+
 #endif							/* INPLACE_RECORD_H */

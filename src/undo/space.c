@@ -57,6 +57,10 @@
  *		 what is in an extent that had ended before another one was begun was
  *		 written before all that is in the other (release.c).  Both are 0 for
  *		 what was written before a restart.
+ *	  8. "images" says whether it is for images of evicted rows (append.c), from when it
+ *		 is taken while free until it is free again.  It is a matter of where to append
+ *		 alone: who reads, scans or gives back does not ask.  After a restart no
+ *		 extent is appended to before it has been free.
  *
  * The file
  *	  The backend that takes the first page of an extent makes the file longer, by
@@ -165,7 +169,10 @@ UndoSpaceShmemInit(UndoSpace *sp, int tranche)
 	pg_atomic_init_u64(&sp->limit_reported, 0);
 	pg_atomic_init_u64(&sp->rows_restored, 0);
 	for (int i = 0; i < UNDO_RECENT; i++)
-		pg_atomic_init_u32(&sp->recent[i], PG_UINT32_MAX);
+	{
+		pg_atomic_init_u32(&sp->recent[false][i], PG_UINT32_MAX);
+		pg_atomic_init_u32(&sp->recent[true][i], PG_UINT32_MAX);
+	}
 }
 
 /*
@@ -230,6 +237,7 @@ UndoShmemInit(void)
 		pg_atomic_init_u64(&undo_pool[i].ended, 0);
 		undo_pool[i].fill = 0;
 		undo_pool[i].scanned = 0;
+		undo_pool[i].images = false;
 	}
 }
 
@@ -401,6 +409,7 @@ UndoSpaceBuild(UndoSpace *sp, Relation undorel)
 		ext = UndoExtentAt(sp, n);
 		ext->fill = Min(UNDO_EXTENT_BLOCKS, nblocks - UndoExtentStart(n));
 		ext->scanned = 0;
+		ext->images = false;
 		pg_atomic_write_u32(&ext->newest_xid, newest);
 		pg_atomic_write_u64(&ext->begun, 0);
 		pg_atomic_write_u64(&ext->ended, 0);
@@ -436,6 +445,7 @@ UndoSpaceAddExtent(UndoSpace *sp)
 	ext = UndoExtentAt(sp, n);
 	ext->fill = 0;
 	ext->scanned = 0;
+	ext->images = false;
 	pg_atomic_write_u32(&ext->newest_xid, InvalidTransactionId);
 	pg_atomic_write_u32(&ext->state, EXT_FREE);
 	/* before the worker, which does without the lock, takes it for one */

@@ -53,6 +53,8 @@ typedef struct UndoExtent
 	uint16		fill;			/* pages begun; set by the owner only */
 	uint16		scanned;		/* pages that never need a scan again; set by
 								 * the worker only */
+	bool		images;			/* who may append to it (append.c); changes
+								 * with the lock exclusive */
 
 	/* by UndoSpace.clock, 0 if before a restart */
 	pg_atomic_uint64 begun;		/* when it was taken last while free */
@@ -95,7 +97,8 @@ typedef struct UndoSpace
 	pg_atomic_uint64 limit_reported;	/* when inplace.undo_limit was last
 										 * reported in the log */
 	pg_atomic_uint64 rows_restored;
-	pg_atomic_uint32 recent[UNDO_RECENT];	/* hints: partial extents */
+	pg_atomic_uint32 recent[2][UNDO_RECENT];	/* hints: partial extents, and
+												 * those for images */
 	uint16		chunks[FLEXIBLE_ARRAY_MEMBER];	/* into the pool */
 } UndoSpace;
 

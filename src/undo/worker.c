@@ -58,6 +58,7 @@
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "undo/discard.h"
+#include "undo/holders.h"
 #include "undo/space.h"
 #include "undo/worker.h"
 #include "utils/backend_status.h"
@@ -721,6 +722,7 @@ InplaceUndoLauncherMain(Datum arg)
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	SetOptionsOfSessions();
 
+	UndoHoldersAtStart();
 	orphans = LauncherInherit();
 	CacheRegisterSyscacheCallback(DATABASEOID, DatabasesChanged, (Datum) 0);
 	LauncherListDatabases();

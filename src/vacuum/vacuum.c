@@ -45,6 +45,7 @@
 #include "row/restore.h"
 #include "storage/freespace.h"
 #include "undo/append.h"
+#include "undo/limit.h"
 #include "utils/backend_status.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"

@@ -108,6 +108,59 @@ CALL bump(260, false);
 COMMIT;
 SELECT count(*), min(o), max(nw), bool_and(nw = o + 1), count(DISTINCT o) FROM olds;
 
+-- ... from wherever they stand, after rollbacks, too.  A row stays where it is if transactions
+-- update it a few times each, wherever the tags come round
+CREATE TABLE place (id int PRIMARY KEY, v int);
+CREATE TABLE seen_at (start int, what text, o int, nw int);
+CREATE FUNCTION log_place() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO seen_at VALUES (current_setting('meant.start')::int, TG_ARGV[0], old.v, new.v); RETURN NULL; END $$;
+CREATE TRIGGER t AFTER UPDATE ON place FOR EACH ROW EXECUTE FUNCTION log_place('now');
+CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON place DEFERRABLE INITIALLY DEFERRED
+	FOR EACH ROW EXECUTE FUNCTION log_place('late');
+CREATE PROCEDURE go_round(n int) LANGUAGE plpgsql AS $$
+BEGIN FOR i IN 1 .. n LOOP UPDATE place SET v = v + 1; END LOOP; END $$;
+CREATE PROCEDURE from_each(n int, back int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR start IN 0 .. 126 LOOP
+		PERFORM set_config('meant.start', start::text, false);
+		DELETE FROM place;
+		INSERT INTO place VALUES (1, 0);
+		COMMIT;
+		ALTER TABLE place DISABLE TRIGGER ALL;
+		FOR i IN 1 .. start LOOP
+			UPDATE place SET v = v + 1;
+			COMMIT;
+		END LOOP;
+		ALTER TABLE place ENABLE TRIGGER ALL;
+		COMMIT;
+		CALL go_round(n - back);
+		BEGIN
+			CALL go_round(back);
+			RAISE division_by_zero;
+		EXCEPTION WHEN division_by_zero THEN
+			CALL go_round(back);
+		END;
+		COMMIT;
+	END LOOP;
+END $$;
+CALL from_each(130, 40);
+SELECT what, count(*), bool_and(nw = o + 1), count(DISTINCT (start, o)), bool_and(o >= start), max(nw - start)
+	FROM seen_at GROUP BY what ORDER BY what;
+DROP TRIGGER t ON place;
+DROP TRIGGER late ON place;
+DELETE FROM place;
+INSERT INTO place VALUES (1, 0);
+SELECT ctid AS was FROM place \gset
+DO $$ BEGIN
+	FOR n IN 1 .. 62 LOOP
+		FOR i IN 1 .. 250 / n + 1 LOOP
+			CALL meant.go_round(n);
+			COMMIT;
+		END LOOP;
+	END LOOP;
+END $$;
+SELECT ctid = :'was' AS still_there, v FROM place;
+
 -- the command that replaced the version, not one of a function it called
 CREATE TABLE twice (id int PRIMARY KEY, v int, w int DEFAULT 0);
 INSERT INTO twice SELECT g, 0 FROM generate_series(1, 5) g;
