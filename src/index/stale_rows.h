@@ -43,6 +43,10 @@ typedef struct StaleRows
 	Size		nstarts;
 	uint32	   *start;			/* one more than nstarts */
 
+	TransactionId newest;		/* xid of the newest version among them that
+								 * is not frozen */
+	bool		told_standbys;	/* present_row.c */
+
 	bool		only_more;		/* of the index at hand only rows with more
 								 * than one entry are wanted */
 } StaleRows;

@@ -24,7 +24,7 @@ CREATE OPERATOR CLASS abs_ops FOR TYPE int USING inplace_btree AS
 CREATE FUNCTION third(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 / 3; END';
 """
 
-COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad")
+COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad", "p", "r")
 
 TABLE = """
 CREATE TABLE t (
@@ -37,7 +37,9 @@ CREATE TABLE t (
 	ci text COLLATE nocase,
 	j int,
 	a int[],
-	pad text
+	pad text,
+	p point,
+	r int4range
 ) USING inplace WITH (fillfactor = {fillfactor}, autovacuum_enabled = {autovacuum})
 """
 
@@ -74,9 +76,23 @@ INDEXES = [
     ("t_k_btree_third", "USING btree ((k / 3), s)"),
     ("t_j_btree_part", "USING btree (s) WHERE j > 5"),
     ("t_k_hash", "USING hash (k)"),
+    ("t_n_hash", "USING hash (n)"),
+    ("t_s_hash", "USING hash (s)"),
+    ("t_j_hash_part", "USING hash (j) WHERE k > 3"),
+    ("t_k_hash_expr", "USING hash ((k % 7))"),
     ("t_a_gin", "USING gin (a)"),
+    ("t_a_gin_slow", "USING gin (a) WITH (fastupdate = off)"),
+    ("t_a_gin_part", "USING gin (a) WHERE j > 5"),
+    ("t_p_gist", "USING gist (p)"),
+    ("t_p_gist_part", "USING gist (p) WHERE j > 5"),
+    ("t_p_gist_expr", "USING gist (box(p, p)) WHERE k IS NOT NULL"),
+    ("t_r_gist", "USING gist (r)"),
+    ("t_r_gist_incl", "USING gist (r) INCLUDE (j, pad)"),
+    ("t_r_p_gist", "USING gist (r, p)"),
+    ("t_r_spgist", "USING spgist (r)"),
     ("t_j_brin", "USING brin (j)"),
 ]
+OTHERS = [i for i in INDEXES if any(f"USING {method} " in i[1] for method in ("gin", "hash", "gist"))]
 COMPUTED = [i for i in INDEXES if " WHERE " in i[1] or "((" in i[1]]
 UNIQUE_INDEXES = [
     ("t_u", "USING inplace_btree (u)"),
@@ -135,16 +151,26 @@ def a_value(r):
     return "{" + ",".join(str(r.randint(1, 6)) for _ in range(r.randint(0, 3))) + "}"
 
 
+def p_value(r):
+    return f"point({r.randint(0, 6)}, {r.randint(0, 6)})"
+
+
+def r_value(r):
+    lo = r.randint(0, 20)
+    return r.choice([f"int4range({lo}, {lo + r.randint(0, 5)})"] * 8 + ["int4range(NULL, 4)", "'empty'::int4range"])
+
+
 def maybe_null(r, text, chance=0.06):
     return "NULL" if r.random() < chance else text
 
 
 def row_values(r, id, spread):
     """A row of VALUES for COLUMNS."""
-    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
+    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
         id, maybe_null(r, k_value(r)), maybe_null(r, f"'{s_value(r)}'"), maybe_null(r, r.randint(1, spread)),
         maybe_null(r, n_value(r)), maybe_null(r, f_value(r)), maybe_null(r, f"'{ci_value(r)}'"),
-        maybe_null(r, r.randint(0, 10)), maybe_null(r, f"'{a_value(r)}'"), f"repeat('p', {r.randint(0, 40)})")
+        maybe_null(r, r.randint(0, 10)), maybe_null(r, f"'{a_value(r)}'"), f"repeat('p', {r.randint(0, 40)})",
+        maybe_null(r, p_value(r)), maybe_null(r, r_value(r)))
 
 
 class Schema:
@@ -153,6 +179,7 @@ class Schema:
         self.spread = self.rows + r.randint(20, 200)    # values of u
         self.indexes = r.sample(INDEXES, r.randint(4, 9))
         self.indexes += [i for i in r.sample(COMPUTED, 2) if i not in self.indexes]
+        self.indexes += [i for i in r.sample(OTHERS, r.choice([0, 2, 4])) if i not in self.indexes]
         self.unique = r.sample(UNIQUE_INDEXES, r.choice([0, 1, 1, 2]))
         if not any(name == "t_k" for name, _ in self.indexes):
             self.indexes.insert(0, INDEXES[0])
@@ -244,6 +271,27 @@ def query(r, spread):
         lambda: ("k", f"k |<| {hi}", None),
         lambda: ("a", f"a = '{a_value(r)}'", None),
         lambda: ("a", f"a @> '{{{r.randint(1, 6)}}}' AND k BETWEEN {lo} AND {hi}", None),
+        lambda: ("a", f"a && '{{{r.randint(1, 6)},{r.randint(1, 6)}}}'", None),
+        lambda: ("a", f"a <@ '{{1,2,{r.randint(1, 6)}}}'", None),
+        lambda: ("a", f"a @> '{{{r.randint(1, 6)}}}' AND j > 5", None),
+        lambda: ("a", "a @> '{}'", None),
+        lambda: ("a", f"a @> '{{{r.randint(1, 6)},{r.randint(1, 6)}}}'", None),
+        lambda: ("n", f"n = {n_value(r)} OR a @> '{{{r.randint(1, 6)}}}'", None),
+        lambda: ("j", f"j = {r.randint(0, 10)} AND k > 3", None),
+        lambda: ("p", f"p <@ box(point(0, 0), {p_value(r)})", None),
+        lambda: ("p", f"p ~= {p_value(r)}", None),
+        lambda: ("p", f"p <@ box(point(0, 0), {p_value(r)}) AND j > 5", None),
+        lambda: ("p", f"p << {p_value(r)} AND r && {r_value(r)}", None),
+        lambda: ("p", f"box(p, p) && box({p_value(r)}, {p_value(r)}) AND k IS NOT NULL", None),
+        lambda: ("r", f"r && {r_value(r)}", None),
+        lambda: ("r, j", f"r @> {r.randint(0, 24)}", None),
+        lambda: ("r, j, pad", f"r <@ {r_value(r)}", None),
+        lambda: ("r", f"r = {r_value(r)}", None),
+        lambda: ("r", f"r @> {r.randint(0, 24)} OR p ~= {p_value(r)}", None),
+        lambda: ("p", "p IS NULL", None),
+        lambda: ("p", "p IS NOT NULL", f"p <-> {p_value(r)}"),
+        lambda: ("p", f"p <@ box(point(0, 0), {p_value(r)})", f"p <-> {p_value(r)}"),
+        lambda: ("p", "j > 5", f"p <-> {p_value(r)}"),
         lambda: ("k", f"k = {k_value(r)} AND s = '{s_value(r)}' AND j > {r.randint(0, 10)}", None),
         lambda: ("k", f"k = {k_value(r)} OR u = {ulo} OR n = {n_value(r)} OR j = {r.randint(0, 10)}", None),
         lambda: ("k", f"k = {k_value(r)} OR (s = '{s_value(r)}' AND a @> '{{{r.randint(1, 6)}}}')", None),
