@@ -209,9 +209,9 @@ DefineOtherIndexSettings(void)
 {
 	DefineCustomBoolVariable("inplace.update_under_other_indexes",
 							 "Updates of columns under GIN, hash and GiST indexes are in place.",
-							 "On trial.",
+							 "If off they move the row.",
 							 &inplace_update_under_others,
-							 false,
+							 true,
 							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.former_keys_limit",

@@ -72,7 +72,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-bool		inplace_update_under_others = false;
+bool		inplace_update_under_others = true;
 int			inplace_former_keys_limit = 24;
 
 bool

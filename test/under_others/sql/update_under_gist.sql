@@ -198,7 +198,7 @@ BEGIN
 	GET DIAGNOSTICS n = ROW_COUNT;
 	RETURN n;
 END $$;
-CREATE INDEX w_cr ON w USING gist (c, r);
+CREATE INDEX w_rc ON w USING gist (r, c);
 CREATE INDEX w_c ON w USING gist (c);
 INSERT INTO w SELECT g, int4range(g, g + 2), circle(point(g, 0), 1), repeat('x', 100) FROM generate_series(1, 2000) g;
 -- A plan from before it is marked is not used after that.
