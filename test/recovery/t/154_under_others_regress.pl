@@ -1,9 +1,9 @@
-# The SQL tests and specs of test/under_others, which need a setting that the server reads
-# when it starts.
+# Updates under GIN, hash and GiST indexes: what VACUUM, autovacuum and the log see of them, when
+# rows move all the same, and which indexes are marked.  And the SQL tests of test/others_off, which
+# need the setting off when the server starts.
 
 use strict;
 use warnings;
-use File::Basename qw(dirname);
 use FindBin;
 use lib "$FindBin::RealBin/..";
 use InplaceTest;
@@ -12,26 +12,20 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_node('node', conf => q{
-inplace.update_under_other_indexes = on
-inplace.former_keys_limit = 0
+inplace.update_under_other_indexes = off
 autovacuum_naptime = '1d'
 max_connections = 30
 });
 $node->start;
-my $dir = "$FindBin::RealBin/../../under_others";
-my $regress = $ENV{PG_REGRESS};
-my $isolation = dirname(dirname($regress)) . '/isolation/pg_isolation_regress';
-for (['sql', $regress, $dir], ['isolation', $isolation, "$dir/isolation"])
-{
-	my ($what, $program, $input) = @$_;
-	my $output = PostgreSQL::Test::Utils::tempdir();
-	my $bindir = $node->config_data('--bindir');
-	my $passed = run_log([ $program, "--bindir=$bindir", '--host=' . $node->host, '--port=' . $node->port,
-		"--inputdir=$input", "--outputdir=$output", '--dbname=contrib_regression', '--load-extension=inplace',
-		"--schedule=$input/schedule" ]);
-	ok($passed, $what);
-	diag(slurp_file("$output/regression.diffs")) if !$passed && -e "$output/regression.diffs";
-}
+my $input = "$FindBin::RealBin/../../others_off";
+my $output = PostgreSQL::Test::Utils::tempdir();
+my $passed = run_log([ $ENV{PG_REGRESS}, '--bindir=' . $node->config_data('--bindir'), '--host=' . $node->host,
+	'--port=' . $node->port, "--inputdir=$input", "--outputdir=$output", '--dbname=contrib_regression',
+	'--load-extension=inplace', "--schedule=$input/schedule" ]);
+ok($passed, 'with the setting off');
+diag(slurp_file("$output/regression.diffs")) if !$passed && -e "$output/regression.diffs";
+$node->append_conf('postgresql.conf', "inplace.update_under_other_indexes = on\ninplace.former_keys_limit = 0");
+$node->restart;
 # Each such update counts for autovacuum, and rows with former keys do not stay for ever.
 $node->safe_psql('postgres', 'CREATE EXTENSION inplace');
 sub dead_after
@@ -129,6 +123,7 @@ my $off = new_node('off', conf => q{
 log_min_messages = debug2
 autovacuum = off
 default_table_access_method = 'inplace'
+inplace.update_under_other_indexes = off
 });
 $off->start;
 $off->safe_psql('postgres', q{
@@ -245,7 +240,6 @@ check_log($off);
 my $again = new_node('again', conf => q{
 log_min_messages = debug2
 autovacuum = off
-inplace.update_under_other_indexes = on
 });
 $again->start;
 my $session = psql_session($again);

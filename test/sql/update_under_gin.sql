@@ -2,6 +2,7 @@
 -- row's TID, and VACUUM takes out the former ones.
 CREATE SCHEMA ug;
 SET search_path = ug, inplace, public;
+SET inplace.former_keys_limit = 0;
 CREATE TABLE t (id int PRIMARY KEY, tags text[], doc jsonb, n int, pad text)
 	USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
 INSERT INTO t SELECT i, ARRAY['a' || i % 7, 'b' || i % 5], jsonb_build_object('k', i % 11, 'x', i),

@@ -2,6 +2,7 @@
 -- at the row's TID, and VACUUM takes out the former ones.
 CREATE SCHEMA us;
 SET search_path = us, inplace, public;
+SET inplace.former_keys_limit = 0;
 CREATE TABLE t (id int PRIMARY KEY, p point, r int4range, h int, s text, n int, pad text)
 	USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
 INSERT INTO t SELECT i, point(i % 100, i / 100), int4range(i, i + 10), i % 50, 's' || i % 40, i % 10, 'p' FROM generate_series(1, 1000) i;
@@ -19,7 +20,9 @@ CREATE INDEX t_h_expr ON t USING hash ((h / 2));
 INSERT INTO t VALUES (0, '(0,0)', '[1,2)', 1, 's', 9, 'p');
 UPDATE t SET p = '(1,0)', r = '[1,3)', n = 8 WHERE id = 0;
 DELETE FROM t WHERE id = 0;
+
 VACUUM ANALYZE t;
+
 CREATE TABLE places AS SELECT id, ctid AS place FROM t;
 CREATE FUNCTION moved() RETURNS bigint LANGUAGE sql AS
 	'SELECT count(*) FROM us.t JOIN us.places USING (id) WHERE t.ctid <> place';
@@ -35,6 +38,7 @@ BEGIN
 	END LOOP;
 	RETURN true;
 END $$;
+
 -- The same question by each kind of scan and by a sequential scan.
 CREATE TABLE questions (columns text, q text, ordered bool DEFAULT false);
 INSERT INTO questions (columns, q) VALUES ('id', $$p <@ box '(10,2),(40,5)'$$), ('p', $$p <@ box '(10,2),(40,5)'$$), ('id', $$p ~= point '(500,500)'$$),
@@ -65,9 +69,6 @@ CREATE FUNCTION differences() RETURNS SETOF text LANGUAGE sql AS $$
 	SELECT format('%s %s by %s', columns, q, setting) FROM questions, unnest(ARRAY['index', 'index-only', 'bitmap']) setting
 	WHERE ask(columns, q, ordered, 'seq') IS DISTINCT FROM ask(columns, q, ordered, setting) $$;
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
 
 -- In place, in each way that keys can change.
 UPDATE t SET p = point(500 + id % 10, 500) WHERE id % 4 = 0;
@@ -83,71 +84,30 @@ UPDATE t SET s = 'new' WHERE id % 8 = 1;
 UPDATE t SET h = NULL WHERE id % 50 = 4;
 UPDATE t SET pad = 'q' WHERE id % 3 = 0;	-- of no index
 SELECT moved(), stale() > 500 AS stale;
- moved | stale 
--------+-------
-     0 | t
-(1 row)
-
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 -- There and back.
 UPDATE t SET p = point(510, 510), h = 107, r = int4range(1, 6) WHERE id % 7 = 0;
 UPDATE t SET p = point(20, 3), h = 7, r = int4range(100, 101) WHERE id % 7 = 0;
 UPDATE t SET p = point(510, 510), h = 107, r = int4range(1, 6) WHERE id % 7 = 0;
 SELECT moved();
- moved 
--------
-     0
-(1 row)
-
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
 
 -- Rolled back, as a whole or to a savepoint.
 BEGIN;
 UPDATE t SET p = point(20, 3), h = 7, s = 's7', r = int4range(110, 120) WHERE id < 100;
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 ROLLBACK;
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 BEGIN;
 UPDATE t SET p = point(30, 3), h = 8 WHERE id < 50;
 SAVEPOINT s;
 UPDATE t SET p = point(500, 503), h = 107, r = int4range(2005, 2006) WHERE id < 100;
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 ROLLBACK TO s;
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 COMMIT;
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 SELECT moved();
- moved 
--------
-     0
-(1 row)
 
 -- Cursors go by what they have seen, through entries that there were then.
 BEGIN;
@@ -157,152 +117,41 @@ DECLARE c CURSOR FOR SELECT count(*), sum(id) FROM t WHERE p <@ box '(505,500),(
 DECLARE d SCROLL CURSOR FOR SELECT id FROM t WHERE h = 107 AND id < 120;
 DECLARE e CURSOR FOR SELECT p <-> point (20, 3) FROM t WHERE p <@ box '(0,0),(600,600)' ORDER BY p <-> point (20, 3) LIMIT 5;
 FETCH FROM d;
- id 
-----
- 57
-(1 row)
-
 FETCH FROM e;
- ?column? 
-----------
-        1
-(1 row)
-
 UPDATE t SET p = point(1, 1) WHERE p <@ box '(505,500),(510,510)';
 UPDATE t SET h = 7 WHERE h = 107;
 FETCH ALL FROM c;
- count |  sum   
--------+--------
-   217 | 114499
-(1 row)
-
 FETCH ALL FROM d;
- id  
------
- 119
- 112
- 105
-  98
-  91
-  84
-  77
-  70
-  63
-  56
-(10 rows)
-
 FETCH BACKWARD ALL FROM d;
- id  
------
-  56
-  63
-  70
-  77
-  84
-  91
-  98
- 105
- 112
- 119
-  57
-(11 rows)
-
 FETCH ALL FROM e;
-      ?column?      
---------------------
-                  1
- 1.4142135623730951
- 1.4142135623730951
- 1.4142135623730951
-(4 rows)
-
 SELECT count(*) FROM t WHERE p <@ box '(505,500),(510,510)';
- count 
--------
-     0
-(1 row)
-
 SELECT count(*) FROM t WHERE h = 107;
- count 
--------
-     0
-(1 row)
-
 ROLLBACK;
+
 -- VACUUM takes former keys out, and clears the marks in the next one.  Once the mark is
 -- gone nothing is rechecked: an entry left over would show.
 UPDATE t SET p = point(id % 13, id % 17) WHERE id % 7 = 0;
 UPDATE t SET r = int4range(id, id + 2) WHERE id % 7 = 0;
 SELECT alone();
- alone 
--------
- t
-(1 row)
-
 VACUUM t;
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 SELECT alone();
- alone 
--------
- t
-(1 row)
-
 VACUUM t;
 SELECT stale(), (SELECT relpages = relallvisible FROM pg_class WHERE oid = 't'::regclass) AS all_visible;
- stale | all_visible 
--------+-------------
-     0 | t
-(1 row)
-
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 SELECT moved();
- moved 
--------
-     0
-(1 row)
-
 -- There and back gives no second entry of a key.
 UPDATE t SET p = point(1, 2) WHERE id IN (70, 71);
 UPDATE t SET p = CASE WHEN id = 71 THEN point(1, 3) END WHERE id IN (70, 71);
 UPDATE t SET p = point(1, 2) WHERE id IN (70, 71);
 UPDATE t SET p = CASE WHEN id = 71 THEN point(1, 3) END WHERE id IN (70, 71);
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
-
 SELECT alone();
- alone 
--------
- t
-(1 row)
-
 VACUUM (INDEX_CLEANUP on) t;
 SELECT alone();
- alone 
--------
- t
-(1 row)
-
 VACUUM (INDEX_CLEANUP on) t;
 SELECT stale();
- stale 
--------
-     0
-(1 row)
-
 SELECT * FROM differences();
- differences 
--------------
-(0 rows)
 
 -- A scan that has returned a row comes to the row's new entry.
 CREATE TABLE ahead (id int PRIMARY KEY, p point) USING inplace;
@@ -310,6 +159,7 @@ CREATE INDEX ahead_p ON ahead USING gist (p);
 INSERT INTO ahead SELECT i, point(i, 0) FROM generate_series(1, 2000) i;
 UPDATE ahead SET p = point(2001, 0) WHERE id = 2000;
 UPDATE ahead SET p = point(2000, 0) WHERE id = 2000;
+
 CREATE FUNCTION rest_of(c refcursor, OUT rows int, OUT different int) LANGUAGE plpgsql AS $$
 DECLARE
 	id int;
@@ -333,25 +183,11 @@ MOVE 5 FROM c;
 MOVE 5 FROM d;
 UPDATE ahead SET p = p + point(3000.5, 0);
 SELECT * FROM rest_of('c');
- rows | different 
-------+-----------
- 1995 |      1995
-(1 row)
-
 SELECT * FROM rest_of('d');
- rows | different 
-------+-----------
- 1995 |      1995
-(1 row)
-
 UPDATE ahead SET p = p + point(3000.5, 0) WHERE p >> point(0, 0);
 SELECT count(*), min(p[0]), max(p[0]) FROM ahead;
- count | min  | max  
--------+------+------
-  2000 | 6002 | 8001
-(1 row)
-
 ROLLBACK;
+
 -- An index-only scan does not ask about rows of pages that are all-visible.  What cannot be
 -- returned may have changed meanwhile.
 CREATE TABLE w (id int, r int4range, c circle, pad text) USING inplace WITH (autovacuum_enabled = off);
@@ -371,24 +207,15 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 PREPARE q AS SELECT r FROM w WHERE r && int4range(1, 10);
 EXPLAIN (COSTS OFF) EXECUTE q;
-                QUERY PLAN                
-------------------------------------------
- Index Only Scan using w_rc on w
-   Index Cond: (r && '[1,10)'::int4range)
-(2 rows)
 
 UPDATE w SET c = circle(point(id, 0), 2) WHERE id = 2000;
 UPDATE w SET c = circle(point(id, 0), 1) WHERE id = 2000;
-EXPLAIN (COSTS OFF) EXECUTE q;
-                QUERY PLAN                
-------------------------------------------
- Index Scan using w_rc on w
-   Index Cond: (r && '[1,10)'::int4range)
-(2 rows)
 
+EXPLAIN (COSTS OFF) EXECUTE q;
 DEALLOCATE q;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
+
 VACUUM ANALYZE w;
 BEGIN;
 SET LOCAL enable_seqscan = off;
@@ -402,33 +229,18 @@ MOVE 500 FROM d;
 MOVE 500 FROM e;
 UPDATE w SET c = circle(point(2001 - id, 0), 1);
 SELECT rows_left('c'), rows_left('d'), rows_left('e');
- rows_left | rows_left | rows_left 
------------+-----------+-----------
-      1500 |      1500 |      1500
-(1 row)
-
 EXPLAIN (COSTS OFF) SELECT c FROM w ORDER BY c <-> point(0, 0) LIMIT 1;
-                QUERY PLAN                
-------------------------------------------
- Limit
-   ->  Index Scan using w_c on w
-         Order By: (c <-> '(0,0)'::point)
-(3 rows)
-
 ROLLBACK;
 DROP TABLE w;
+
 -- An entry that is not found on a number of pages may be there all the same: then the row moves.
 CREATE TABLE deep (id int PRIMARY KEY, p point) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
 CREATE INDEX deep_p ON deep USING gist (p);
 INSERT INTO deep SELECT g, point(1, 1) FROM generate_series(1, 20000) g;
 UPDATE deep SET p = point(2, 2) WHERE id = 20000;
+
 CREATE TABLE deep_places AS SELECT id, ctid AS place FROM deep;
 SELECT alone();
- alone 
--------
- t
-(1 row)
-
 VACUUM ANALYZE deep;
 BEGIN;
 SET LOCAL enable_seqscan = off;
@@ -438,52 +250,26 @@ DECLARE c CURSOR FOR SELECT p FROM deep WHERE p <@ box '(0,0),(2,2)';
 MOVE 500 FROM c;
 UPDATE deep SET p = point(3, 3) WHERE id % 10 = 0;
 SELECT count(*) FROM deep JOIN deep_places USING (id) WHERE deep.ctid <> place;
- count 
--------
-     0
-(1 row)
-
 UPDATE deep SET p = point(1, 1) WHERE id % 10 = 0;
 SELECT count(*) > 0 AS some_moved FROM deep JOIN deep_places USING (id) WHERE deep.ctid <> place;
- some_moved 
-------------
- t
-(1 row)
-
 SELECT rows_left('c');
- rows_left 
------------
-     19500
-(1 row)
-
 ROLLBACK;
 DROP TABLE deep, deep_places;
+
 -- An exclusion constraint is checked as on heap: its columns move the row.
 CREATE TABLE x (id int PRIMARY KEY, r int4range, p point, EXCLUDE USING gist (r WITH &&)) USING inplace;
 CREATE INDEX x_p ON x USING gist (p);
 INSERT INTO x VALUES (9, '[90,91)', '(9,9)');
 UPDATE x SET p = '(8,8)';
 TRUNCATE x;
+
 INSERT INTO x VALUES (1, '[1,5)', '(1,1)'), (2, '[10,15)', '(2,2)');
 UPDATE x SET p = '(3,3)' WHERE id = 1;
 UPDATE x SET p = '(4,4)' WHERE id = 1;
 UPDATE x SET r = '[12,20)' WHERE id = 1;
-ERROR:  conflicting key value violates exclusion constraint "x_r_excl"
-DETAIL:  Key (r)=([12,20)) conflicts with existing key (r)=([10,15)).
 UPDATE x SET r = '[20,30)' WHERE id = 1 RETURNING ctid;
- ctid  
--------
- (0,4)
-(1 row)
-
 INSERT INTO x VALUES (3, '[25,26)');
-ERROR:  conflicting key value violates exclusion constraint "x_r_excl"
-DETAIL:  Key (r)=([25,26)) conflicts with existing key (r)=([20,30)).
 INSERT INTO x VALUES (3, '[1,5)') RETURNING ctid;
- ctid  
--------
- (0,6)
-(1 row)
 
 -- Distances that are not in floating point, and other methods: rows move.
 CREATE EXTENSION btree_gist SCHEMA us;
@@ -492,34 +278,12 @@ CREATE INDEX ON bg USING gist (i);
 INSERT INTO bg VALUES (1);
 UPDATE bg SET i = 2;
 UPDATE bg SET i = 3 RETURNING ctid;
- ctid  
--------
- (0,3)
-(1 row)
-
 CREATE TABLE sp (p point) USING inplace;
 CREATE INDEX ON sp USING spgist (p);
 INSERT INTO sp VALUES ('(1,1)');
 UPDATE sp SET p = '(2,2)';
 UPDATE sp SET p = '(3,3)' RETURNING ctid;
- ctid  
--------
- (0,3)
-(1 row)
-
 DROP TABLE bg, sp;
 DROP EXTENSION btree_gist;
+
 DROP SCHEMA us CASCADE;
-NOTICE:  drop cascades to 12 other objects
-DETAIL:  drop cascades to table t
-drop cascades to table places
-drop cascades to function moved()
-drop cascades to function stale()
-drop cascades to function alone()
-drop cascades to table questions
-drop cascades to function ask(text,text,boolean,text)
-drop cascades to function differences()
-drop cascades to table ahead
-drop cascades to function rest_of(refcursor)
-drop cascades to function rows_left(refcursor)
-drop cascades to table x
