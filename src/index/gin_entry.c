@@ -9,8 +9,10 @@
  * but does not put together what a row has in either.  So all keys of the version have to be in
  * the tree, though others of its keys may be pending.
  *
- * Most keys are there already.  One that is costs a descent, and no WAL.  One that is not gets
- * the TID into its posting list with a record that has nothing but the TID (wal/log_gin.c).
+ * Most keys are there already.  Those that the version before has, too, are in the tree if nothing
+ * is pending: they have been inserted with it, or been found, and VACUUM takes no key out that
+ * the newest version has.  Another one that is there costs a descent, and no WAL.  One that is not
+ * gets the TID into its posting list with a record that has nothing but the TID (wal/log_gin.c).
  * What else may have to be done is left to GIN: a key that is new, a list that becomes a tree,
  * a tree, a page that has to be split.
  *
@@ -96,23 +98,79 @@ add_tid(GinState *state, OffsetNumber attnum, Datum key, GinNullCategory categor
 		ginEntryInsert(state, attnum, key, category, tid, 1, NULL);
 }
 
-/* memory is the caller's to free */
+/* (what has been inserted before is in the tree then) */
+static bool
+nothing_is_pending(Relation index)
+{
+	Buffer		meta = ReadBuffer(index, GIN_METAPAGE_BLKNO);
+	bool		result;
+
+	LockBuffer(meta, GIN_SHARE);
+	result = GinPageGetMeta(BufferGetPage(meta))->head == InvalidBlockNumber;
+	UnlockReleaseBuffer(meta);
+	return result;
+}
+
+/* keys of a column, in their order, each once */
+typedef struct ColumnKeys
+{
+	Datum	   *keys;
+	GinNullCategory *categories;
+	int32		n;
+} ColumnKeys;
+
+static void
+extract_keys(GinState *state, OffsetNumber attnum, const EntryValues *v, ColumnKeys *keys)
+{
+	keys->keys = ginExtractEntries(state, attnum, v->values[attnum - 1],
+								   v->isnull[attnum - 1], &keys->n, &keys->categories);
+}
+
+/*
+ * Is the k-th key among the others?  "at" goes through those from one call to the next.
+ */
+static bool
+is_among(GinState *state, OffsetNumber attnum, const ColumnKeys *keys, int k,
+		 const ColumnKeys *others, int *at)
+{
+	for (; *at < others->n; (*at)++)
+	{
+		int			c = ginCompareEntries(state, attnum,
+										  others->keys[*at], others->categories[*at],
+										  keys->keys[k], keys->categories[k]);
+
+		if (c >= 0)
+			return c == 0;
+	}
+	return false;
+}
+
+/*
+ * "had": of the version before, whose keys are in the tree or pending; or NULL.  Memory is the
+ * caller's to free.
+ */
 void
-inplace_gin_insert(Relation index, const Datum *values, const bool *isnull, ItemPointer tid)
+inplace_gin_insert(Relation index, const EntryValues *v, const EntryValues *had,
+				   ItemPointer tid)
 {
 	GinState   *state = inplace_gin_state(index);
 
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	if (had != NULL && !nothing_is_pending(index))
+		had = NULL;
+	for (int i = 1; i <= IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
-		GinNullCategory *categories;
-		int32		n;
-		Datum	   *keys = ginExtractEntries(state, i + 1, values[i], isnull[i], &n,
-											 &categories);
+		ColumnKeys	keys;
+		ColumnKeys	former = {0};
+		int			at = 0;
 
-		for (int k = 0; k < n; k++)
+		extract_keys(state, i, v, &keys);
+		if (had != NULL)
+			extract_keys(state, i, had, &former);
+		for (int k = 0; k < keys.n; k++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			add_tid(state, i + 1, keys[k], categories[k], tid);
+			if (!is_among(state, i, &keys, k, &former, &at))
+				add_tid(state, i, keys.keys[k], keys.categories[k], tid);
 		}
 	}
 }

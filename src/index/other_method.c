@@ -372,13 +372,18 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 					 InplaceTupleHeader old, TupleTableSlot *slot, bool one_entry)
 {
 	EntryValues v;
+	EntryValues had;
 
 	/* has it left the predicate? */
 	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND)
 		return;
 	if (index->rd_rel->relam == GIN_AM_OID)
 	{
-		inplace_gin_insert(index, v.values, v.isnull, tid);
+		bool		found = old != NULL &&
+			inplace_key_of_tuple(table, index, old, tid, had.values,
+								 had.isnull) == KEY_FOUND;
+
+		inplace_gin_insert(index, &v, found ? &had : NULL, tid);
 		return;
 	}
 	if (index->rd_rel->relam == HASH_AM_OID && v.isnull[0])
