@@ -258,7 +258,7 @@ inplace_other_leaves_place(const InplaceTupleHeaderData *base, TransactionId xid
 
 	if (!(base->t_infomask & IP_STALE) || HdrIsSwept(base) ||
 		inplace_former_keys_limit == 0 ||
-		TagNumber(base->t_tag) < Min(inplace_former_keys_limit, TAGS_COUNTED))
+		!TagIsPast(base->t_tag, Min(inplace_former_keys_limit, TAGS_COUNTED)))
 		return false;
 	hash = hash_combine(murmurhash32(xid), murmurhash32(ItemPointerGetBlockNumberNoCheck(tid)));
 	hash = hash_combine(hash, murmurhash32(ItemPointerGetOffsetNumberNoCheck(tid)));

@@ -47,7 +47,8 @@ typedef struct UpdateState
 	Bitmapset  *id_attrs;		/* ... of the replica identity */
 	TakingIndexes *taking;		/* indexes that can take it, or NULL */
 	bool		leaves_old_entry;	/* a key of theirs changed */
-	bool		others_asked;	/* indexes of other methods were told to take it */
+	bool		others_asked;	/* indexes of other methods were told to take
+								 * it */
 	bool		needs_sweep;	/* ... which makes the row one for VACUUM, and
 								 * it was not before */
 	bool		keys_verified;	/* with the row as in verified_hdr, */
