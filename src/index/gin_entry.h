@@ -8,6 +8,8 @@
 #ifndef INPLACE_GIN_ENTRY_H
 #define INPLACE_GIN_ENTRY_H
 
+#include "inplace.h"
+
 #include "index/other_entry.h"
 
 extern void inplace_gin_insert(Relation index, const EntryValues *v, const EntryValues *had,
