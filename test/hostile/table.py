@@ -126,7 +126,7 @@ CONTRIB_INDEXES = [
     ("t_n_gin", "USING gin (n more.numeric_ops)"),
     ("t_k_gist", "USING gist (k more.gist_int4_ops)"),
     ("t_s_n_gist", "USING gist (s more.gist_text_ops, n more.gist_numeric_ops)"),
-    # (up to 17 btree_gist does not find other values beside NaN, on heap neither)
+    # (btree_gist of 15 compares NaN as C does, and misses rows, on heap too)
     ("t_f_gist", "USING gist (f more.gist_float8_ops, p) WHERE f <> 'nan'"),
 ]
 INDEXES += CONTRIB_INDEXES
@@ -309,7 +309,7 @@ def contrib_query(r):
         lambda: ("n", f"n BETWEEN {n_value(r)} AND {n_value(r)}", None),
         lambda: ("k", "k IS NOT NULL", f"k OPERATOR(more.<->) {k_value(r)}"),
         lambda: ("s, n", f"s <= '{s_value(r)}' AND n > {n_value(r)}", None),
-        lambda: ("f, p", f"f < {f_value(r)} AND f <> 'nan' AND p << {p_value(r)}", None),
+        lambda: ("f, p", f"f < {r.randint(-2, 3)} AND f <> 'nan' AND p << {p_value(r)}", None),
     ])()
 
 
