@@ -292,7 +292,14 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	tuplesort_getdatum(sort, true, val, isnull, NULL)
 #endif
 
-/* index_beginscan grew an argument for instrumentation in 18 */
+/* index_beginscan and its like grew an argument for instrumentation in 18 */
+#if PG_VERSION_NUM >= 180000
+#define IndexBeginScanBitmap(index, snapshot, nkeys) \
+	index_beginscan_bitmap(index, snapshot, NULL, nkeys)
+#else
+#define IndexBeginScanBitmap(index, snapshot, nkeys) \
+	index_beginscan_bitmap(index, snapshot, nkeys)
+#endif
 #if PG_VERSION_NUM >= 180000
 #define IndexBeginScan(table, index, snapshot, nkeys, norderbys) \
 	index_beginscan(table, index, snapshot, NULL, nkeys, norderbys)
@@ -526,6 +533,13 @@ BtPrimitiveScan(BTScanOpaque so)
 #define BITMAP_RECHECKS_ALL	false
 #else
 #define BITMAP_RECHECKS_ALL	true
+#endif
+
+/* up to 16 the search for a leaf of GIN takes a snapshot, too */
+#if PG_VERSION_NUM >= 170000
+#define GinFindLeafToChange(btree)	ginFindLeafPage(btree, false, false)
+#else
+#define GinFindLeafToChange(btree)	ginFindLeafPage(btree, false, false, NULL)
 #endif
 
 /* names of the statistics of tables */

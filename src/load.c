@@ -36,6 +36,7 @@
 #include "freeze/freeze_stats.h"
 #include "index/index.h"
 #include "index/merge_leaves.h"
+#include "index/other_method.h"
 #include "own.h"
 #include "page/protect.h"
 #include "modify/modify.h"
@@ -202,6 +203,26 @@ static const UndoRows rows_of_undo = {
 	.find_releasable = UndoFindReleasable
 };
 
+/* of updates under indexes of other methods */
+static void
+DefineOtherIndexSettings(void)
+{
+	DefineCustomBoolVariable("inplace.update_under_other_indexes",
+							 "Updates of columns under GIN, hash and GiST indexes are in place.",
+							 "If off they move the row.",
+							 &inplace_update_under_others,
+							 true,
+							 PGC_POSTMASTER, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("inplace.former_keys_limit",
+							"After how many updates under GIN, hash and GiST indexes a row moves, if VACUUM has not come by.",
+							"On average; 0: never.",
+							&inplace_former_keys_limit,
+							24, 0, 10000,
+							PGC_USERSET, 0,
+							NULL, NULL, NULL);
+}
+
 static void
 DefineSettings(void)
 {
@@ -296,6 +317,7 @@ DefineSettings(void)
 							 true,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
+	DefineOtherIndexSettings();
 	/* settings of other files go here, before the prefix is closed */
 	MarkGUCPrefixReserved("inplace");
 }
@@ -331,6 +353,7 @@ _PG_init(void)
 	inplace_as_btree_init();
 	inplace_planner_init();
 	inplace_young_index_init();
+	inplace_gist_only_init();
 	inplace_opclass_init();
 	inplace_heap_readers_init();
 	inplace_whose_page_init();

@@ -2,6 +2,7 @@
  *
  * index.h
  *	  inplace_btree: which indexes take an in-place update, and their entries.
+ *	  (For what is otherwise with indexes of other methods see other_method.c.)
  *
  * An index that takes it gets one new entry when the row's key changes; the
  * entry of the old key stays, for the snapshots that see the old version.  The
@@ -67,5 +68,6 @@ extern void inplace_late_open_init(void);
 extern void inplace_as_btree_init(void);
 extern void inplace_planner_init(void);
 extern void inplace_young_index_init(void);
+extern void inplace_gist_only_init(void);
 
 #endif							/* INPLACE_INDEX_H */

@@ -46,11 +46,13 @@
 #include "access/sysattr.h"
 #include "access/tupdesc.h"
 #include "access/xact.h"
+#include "catalog/pg_am_d.h"
 #include "catalog/pg_authid_d.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
+#include "index/btree_handler.h"
 #include "index/key.h"
 #include "index/safe_functions.h"
 #include "no_lock.h"
@@ -425,6 +427,35 @@ prepare_expressions(IndexKey *key, Relation index, Node *exprs, Node *predicate)
 	PG_END_TRY();
 }
 
+/*
+ * Other methods than btree may keep something else than the value, of another type.
+ */
+static void
+learn_columns(IndexKey *key, Relation index)
+{
+	bool		btree = index->rd_rel->relam == BTREE_AM_OID ||
+		inplace_index_is_btree(index);
+
+	key->exact = key->comparable = btree;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+
+		if (!btree)
+		{
+			get_typlenbyval(index->rd_opcintype[i], &key->len[i], &key->byval[i]);
+			continue;
+		}
+		key->len[i] = att->attlen;
+		key->byval[i] = att->attbyval;
+		if (!key_equal_is_identical(index, i))
+			key->exact = false;
+		if (!function_is_builtin(index_getprocid(index, i + 1, BTORDER_PROC)) ||
+			(att->atttypid != CSTRINGOID && !type_is_builtin(att->atttypid)))
+			key->comparable = false;
+	}
+}
+
 static void
 learn_index(IndexKey *key, Relation index)
 {
@@ -439,6 +470,7 @@ learn_index(IndexKey *key, Relation index)
 										 ALLOCSET_SMALL_SIZES);
 	else
 		MemoryContextReset(key->cxt);
+	key->info = NULL;
 	key->ncolumns = 0;
 	key->columns = NULL;
 	memset(key->expr, 0, sizeof(key->expr));
@@ -450,18 +482,7 @@ learn_index(IndexKey *key, Relation index)
 	old = MemoryContextSwitchTo(key->cxt);
 	PG_TRY();
 	{
-		key->exact = key->comparable = true;
-		for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		{
-			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
-
-			if (!key_equal_is_identical(index, i))
-				key->exact = false;
-			if (!function_is_builtin(index_getprocid(index, i + 1, BTORDER_PROC)) ||
-				(att->atttypid != CSTRINGOID && !type_is_builtin(att->atttypid)))
-				key->comparable = false;
-		}
-
+		learn_columns(key, index);
 		exprs = written(index, Anum_pg_index_indexprs);
 		predicate = written(index, Anum_pg_index_indpred);
 		key->readable = !has_foreign_code(exprs, NULL) &&
@@ -510,6 +531,7 @@ inplace_index_key(Relation index)
 	{
 		key->valid = key->learned = false;
 		key->cxt = NULL;
+		key->info = NULL;
 		any_invalid = true;		/* if finding out fails */
 	}
 	/* (interrupts are held off as long as a page is locked) */
@@ -532,12 +554,10 @@ compute(IndexKey *key, Relation index, TupleTableSlot *slot, Datum *values,
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (key->expr[i] != NULL)
 		{
-			Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
-
 			values[i] = ExecEvalExpr(key->expr[i], key->econtext, &isnull[i]);
 			/* a constant is in key->cxt, which may go at the next call */
-			if (!isnull[i] && !att->attbyval)
-				values[i] = datumCopy(values[i], false, att->attlen);
+			if (!isnull[i] && !key->byval[i])
+				values[i] = datumCopy(values[i], false, key->len[i]);
 		}
 		else
 			values[i] = slot_getattr(slot, index->rd_index->indkey.values[i],
@@ -618,7 +638,7 @@ static KeyOf
 key_in_line(Relation table, Relation index, InplaceTupleHeader tup,
 			const ItemPointerData *tid, bool fetch, Datum *values, bool *isnull)
 {
-	TupleDesc	desc = RelationGetDescr(index);
+	const IndexKey *key = inplace_index_key(index);
 	KeyOf		result = inplace_key_is_computed(index) ?
 		compute_of_tuple(table, index, tup, tid, fetch, values, isnull) :
 		inplace_key_of_tuple(table, index, tup, tid, values, isnull);
@@ -626,10 +646,10 @@ key_in_line(Relation table, Relation index, InplaceTupleHeader tup,
 	for (int i = 0; i < (result == KEY_FOUND ?
 						 IndexRelationGetNumberOfKeyAttributes(index) : 0); i++)
 	{
-		if (isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
+		if (isnull[i] || key->len[i] != -1 ||
 			!VARATT_IS_EXTENDED(DatumGetPointer(values[i])))
 			continue;
-		if (!fetch && is_external(desc, i + 1, values[i], false))
+		if (!fetch && VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
 			return KEY_UNKNOWN;
 		values[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(values[i]));
 	}
@@ -658,22 +678,19 @@ is_of_version(const ErrorData *error)
 }
 
 /*
- * The key of a version that the index need not have seen, in line; no page is
- * locked.  Without "fetch" no value in a TOAST table is looked up.  If computing it
- * fails the result is KEY_UNKNOWN, and the error a copy in the caller's memory
- * context.  Memory for the work, and the values, is from "work".
+ * Do something with a version that may be nobody's any more; no page is locked.  If it fails
+ * for that the result is false, and the error a copy in the caller's memory
+ * context.  Memory for the work is from "cxt".
  *
  * What the functions hold when they fail, catalog cache entries, the TOAST table, is
  * "owner's", for no transaction is rolled back.
  */
-KeyOf
-inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
-					const ItemPointerData *tid, bool fetch, MemoryContext work,
-					ResourceOwner *owner, Datum *values, bool *isnull,
-					ErrorData **error)
+bool
+inplace_guarded(GuardedWork work, void *arg, MemoryContext cxt,
+				ResourceOwner *owner, ErrorData **error)
 {
-	volatile KeyOf result = KEY_UNKNOWN;
-	MemoryContext cxt = MemoryContextSwitchTo(work);
+	volatile bool done = false;
+	MemoryContext old = MemoryContextSwitchTo(cxt);
 	ResourceOwner outer = CurrentResourceOwner;
 	uint32		holdoff = InterruptHoldoffCount;
 	uint32		cancel_holdoff = QueryCancelHoldoffCount;
@@ -685,13 +702,14 @@ inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
 	PG_TRY();
 	{
 		CurrentResourceOwner = *owner;
-		result = key_in_line(table, index, tup, tid, fetch, values, isnull);
+		work(arg);
+		done = true;
 		CurrentResourceOwner = outer;
 	}
 	PG_CATCH();
 	{
 		CurrentResourceOwner = outer;
-		MemoryContextSwitchTo(cxt);
+		MemoryContextSwitchTo(old);
 		*error = CopyErrorData();
 		if (!is_of_version(*error))
 			PG_RE_THROW();
@@ -703,8 +721,47 @@ inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
 	}
 	PG_END_TRY();
 
-	MemoryContextSwitchTo(cxt);
-	return result;
+	MemoryContextSwitchTo(old);
+	return done;
+}
+
+typedef struct KeyWork
+{
+	Relation	table;
+	Relation	index;
+	InplaceTupleHeader tup;
+	const ItemPointerData *tid;
+	bool		fetch;
+	Datum	   *values;
+	bool	   *isnull;
+	KeyOf		result;
+} KeyWork;
+
+static void
+do_key_work(void *arg)
+{
+	KeyWork    *kw = (KeyWork *) arg;
+
+	kw->result = key_in_line(kw->table, kw->index, kw->tup, kw->tid, kw->fetch,
+							 kw->values, kw->isnull);
+}
+
+/*
+ * The key of a version that the index need not have seen, in line; no page is
+ * locked.  Without "fetch" no value in a TOAST table is looked up.  If computing it
+ * fails the result is KEY_UNKNOWN (inplace_guarded).  The values are from "work", too.
+ */
+KeyOf
+inplace_key_guarded(Relation table, Relation index, InplaceTupleHeader tup,
+					const ItemPointerData *tid, bool fetch, MemoryContext work,
+					ResourceOwner *owner, Datum *values, bool *isnull,
+					ErrorData **error)
+{
+	KeyWork		kw = {table, index, tup, tid, fetch, values, isnull, KEY_UNKNOWN};
+
+	if (!inplace_guarded(do_key_work, &kw, work, owner, error))
+		return KEY_UNKNOWN;
+	return kw.result;
 }
 
 /* give back what the owner has */

@@ -30,6 +30,10 @@ typedef struct IndexKey
 	bool		exact;			/* equal keys are identical */
 	bool		comparable;		/* its comparisons may run with a page locked */
 
+	/* the type of each column's value, which may be another than the entry's */
+	int16		len[INDEX_MAX_KEYS];
+	bool		byval[INDEX_MAX_KEYS];
+
 	/* of computed keys */
 	MemoryContext cxt;
 	int			ncolumns;		/* of the table, that it depends on */
@@ -38,6 +42,11 @@ typedef struct IndexKey
 	ExprState  *predicate;
 	ExprContext *econtext;
 	TupleTableSlot *slot;
+
+	/* of another method than btree, or NULL (insert_info.c) */
+	IndexInfo  *info;
+	Relation	info_of;
+	TupleDesc	info_desc;
 } IndexKey;
 
 typedef enum KeyOf
@@ -60,6 +69,12 @@ extern KeyOf inplace_key_of_slot(Relation index, TupleTableSlot *slot,
 extern KeyOf inplace_key_of_tuple(Relation table, Relation index,
 								  InplaceTupleHeader tup, const ItemPointerData *tid,
 								  Datum *values, bool *isnull);
+
+/* what may fail as the version that it is about is nobody's any more */
+typedef void (*GuardedWork) (void *arg);
+
+extern bool inplace_guarded(GuardedWork work, void *arg, MemoryContext cxt,
+							ResourceOwner *owner, ErrorData **error);
 extern KeyOf inplace_key_guarded(Relation table, Relation index,
 								 InplaceTupleHeader tup, const ItemPointerData *tid,
 								 bool fetch, MemoryContext work,

@@ -106,7 +106,7 @@ stale_rows_prepare(StaleRows *stale)
 
 /* no entries of an index have been met yet */
 void
-stale_rows_begin_index(StaleRows *stale)
+stale_rows_begin_index(StaleRows *stale, bool with_between)
 {
 	for (Size i = 0; i < stale->nblocks; i++)
 	{
@@ -114,6 +114,7 @@ stale_rows_begin_index(StaleRows *stale)
 		memset(stale->blocks[i].more, 0, sizeof(stale->blocks[i].more));
 	}
 	stale->only_more = false;
+	stale->with_between = with_between;
 }
 
 /*

@@ -47,8 +47,13 @@ typedef struct StaleRows
 	Size		nstarts;
 	uint32	   *start;			/* one more than nstarts */
 
+	TransactionId newest;		/* xid of the newest version among them that
+								 * is not frozen */
+	bool		told_standbys;	/* present_row.c */
+
 	bool		only_more;		/* of the index at hand only rows with more
 								 * than one entry are wanted */
+	bool		with_between;	/* and those "between", too */
 } StaleRows;
 
 /* the block, or NULL if the set has no row in it */
@@ -91,13 +96,19 @@ stale_block_add(uint64 *rows, OffsetNumber off)
 
 /* are the row's entries of the index at hand to be looked at? */
 static inline bool
+stale_block_wants(const StaleRows *stale, const StaleBlock *b, OffsetNumber off)
+{
+	return stale_block_has(stale->only_more ? b->more : b->rows, off) &&
+		(stale->with_between || !stale_block_has(b->between, off));
+}
+
+static inline bool
 stale_rows_wanted(const StaleRows *stale, ItemPointer tid)
 {
 	StaleBlock *b = stale_rows_block(stale, ItemPointerGetBlockNumberNoCheck(tid));
 
 	return b != NULL &&
-		stale_block_has(stale->only_more ? b->more : b->rows,
-						ItemPointerGetOffsetNumberNoCheck(tid));
+		stale_block_wants(stale, b, ItemPointerGetOffsetNumberNoCheck(tid));
 }
 
 /* does a row of the set have more versions than its present one? */
@@ -124,7 +135,7 @@ extern bool stale_rows_add(StaleRows *stale, BlockNumber blk,
 						   Size memory);
 extern void stale_rows_drop(StaleRows *stale, ItemPointer tid);
 extern void stale_rows_prepare(StaleRows *stale);
-extern void stale_rows_begin_index(StaleRows *stale);
+extern void stale_rows_begin_index(StaleRows *stale, bool with_between);
 extern bool stale_rows_met(StaleRows *stale, ItemPointer tid);
 extern void stale_rows_free(StaleRows *stale);
 

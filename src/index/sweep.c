@@ -364,7 +364,7 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 	ss.table = table;
 	ss.index = index;
 	ss.rows = rows;
-	stale_rows_begin_index(rows);
+	stale_rows_begin_index(rows, true);
 	if (can_be_counted(index))
 	{
 		if (!count_entries(&ss))

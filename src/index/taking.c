@@ -21,6 +21,8 @@
 #include "index/entry.h"
 #include "index/kept_key.h"
 #include "index/key.h"
+#include "index/other_mark.h"
+#include "index/other_method.h"
 #include "index/taking.h"
 #include "nodes/execnodes.h"
 #include "optimizer/optimizer.h"
@@ -165,12 +167,38 @@ put_set(TakingIndexes *chunk, const Bitmapset *set)
 }
 
 /*
+ * An index of another method.  Of such each column of a version is in the entry's key.
+ */
+static void
+add_other(Relation index, TakingIndexes *t, Bitmapset **columns)
+{
+	Form_pg_index form = index->rd_index;
+	int			n = t->n++;
+	TakingIndex *ti = &t->index[n];
+
+	ti->indexid = RelationGetRelid(index);
+	ti->other = true;
+	ti->sought = index->rd_rel->relam != GIN_AM_OID;
+	ti->waits = index->rd_rel->relam == GIST_AM_OID;
+	ti->exact = true;			/* equal keys may stand beside each other */
+	ti->computed = inplace_key_is_computed(index);
+	ti->nkeys = ti->natts = form->indnatts;
+	ti->own_code = inplace_other_has_own_code(index);
+	if (ti->computed)
+		for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
+			columns[n] = add_column(columns[n],
+									inplace_index_key(index)->columns[i]);
+	for (int i = 0; i < form->indnatts; i++)
+		ti->keys[i] = form->indkey.values[i];
+}
+
+/*
  * Note an index: as one that takes updates in place, or as one whose columns block
  * them, of which a kept key is noted, too.
  */
 static void
 add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
-		  Bitmapset **blocking, bool *own_code)
+		  Bitmapset **blocking)
 {
 	TakingIndex *ti = &t->index[t->n];
 
@@ -187,7 +215,7 @@ add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
 		ti->natts = form->indnatts;
 		ti->exact = inplace_index_key(index)->exact;
 		ti->computed = inplace_key_is_computed(index);
-		*own_code &= inplace_index_key(index)->comparable;
+		ti->own_code = inplace_index_key(index)->comparable;
 		if (ti->computed)
 			for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
 				columns[n] = add_column(columns[n],
@@ -198,6 +226,12 @@ add_index(Relation rel, Relation index, TakingIndexes *t, Bitmapset **columns,
 			if (i >= ti->nkeys && may_be_trimmed(rel, ti->keys[i]))
 				*blocking = add_column(*blocking, ti->keys[i]);
 		}
+		return;
+	}
+
+	if (inplace_other_takes(index))
+	{
+		add_other(index, t, columns);
 		return;
 	}
 
@@ -218,7 +252,6 @@ find_taking(Relation rel)
 	TakingIndexes *t;
 	Bitmapset **columns;
 	Bitmapset  *blocking;
-	bool		own_code;
 	Size		size;
 	TakingIndexes *chunk;
 	ListCell   *lc;
@@ -229,13 +262,12 @@ restart:
 				sizeof(TakingIndex) * list_length(list));
 	columns = palloc0(sizeof(Bitmapset *) * (list_length(list) + 1));
 	blocking = NULL;
-	own_code = true;
 
 	foreach(lc, list)
 	{
 		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
 
-		add_index(rel, index, t, columns, &blocking, &own_code);
+		add_index(rel, index, t, columns, &blocking);
 		index_close(index, AccessShareLock);
 	}
 
@@ -254,7 +286,6 @@ restart:
 	list_free(list);
 	list_free(now);
 
-	t->own_code = own_code;
 	t->size = MAXALIGN(offsetof(TakingIndexes, index) + sizeof(TakingIndex) * t->n);
 	size = t->size + set_size(blocking);
 	for (int i = 0; i < t->n; i++)
@@ -331,6 +362,25 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 	return any || taking->payload_changed;
 }
 
+/* does inserting the new entries run no code but the server's, or such as is known? */
+static bool
+runs_own_code(const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && !taking->index[i].kept &&
+			!taking->index[i].own_code)
+			return false;
+	return true;
+}
+
+/* has the row no entries in indexes of other methods but those of this version? */
+static bool
+has_one_entry(const TakingIndexes *taking, const InplaceTupleHeaderData *base)
+{
+	return runs_own_code(taking) &&
+		(!(base->t_infomask & IP_STALE) || HdrIsSwept(base));
+}
+
 /*
  * Which of the new keys have no entry for the row's TID, so that it need not be
  * looked for?  The row is about to be changed, its page is locked; "base" is the
@@ -357,24 +407,30 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
  *	   another key in place: build.c.)
  *	 - Between now and the insertion nobody else can change the row, and
  *	   this transaction comes by only through code that is run by the
- *	   insertion: that of comparisons, hence own_code.
+ *	   insertion: that of comparisons, hence runs_own_code().
  *
  * By value, because stored bytes of others may differ although the values do
  * not (compression).  The rows that are updated for the first time since VACUUM
  * cleared their mark are those that gain.
+ *
+ * Of an index of another method it is noted that there is no entry but that of the version
+ * which is replaced.
  */
 void
 inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 						   const RowDiff *diff,
 						   const InplaceTupleHeaderData *base)
 {
-	if (!taking->own_code || (base->t_infomask & IP_STALE))
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].other)
+			taking->index[i].absent = has_one_entry(taking, base);
+	if ((base->t_infomask & IP_STALE) || !runs_own_code(taking))
 		return;
 	for (int i = 0; i < taking->n; i++)
 	{
 		TakingIndex *index = &taking->index[i];
 
-		if (!index->changed || index->computed || !index->exact)
+		if (!index->changed || index->computed || index->other || !index->exact)
 			continue;
 		for (int k = 0; k < index->nkeys && !index->absent; k++)
 			index->absent = index->keys[k] <= diff->natts &&
@@ -390,23 +446,57 @@ key_is_unsure(const TakingIndex *index)
 	return index->changed && (index->computed || !index->exact);
 }
 
+/* may its entry be there already, among others, so that it has to be looked for? */
+static bool
+entry_is_sought(const TakingIndexes *taking, const TakingIndex *index,
+				const InplaceTupleHeaderData *base)
+{
+	return index->changed && index->sought && !has_one_entry(taking, base);
+}
+
+/* "base" is the header of the version that is replaced */
 bool
-inplace_taking_has_unsure_keys(const TakingIndexes *taking)
+inplace_taking_has_unsure_keys(const TakingIndexes *taking,
+							   const InplaceTupleHeaderData *base)
 {
 	for (int i = 0; i < taking->n; i++)
-		if (key_is_unsure(&taking->index[i]))
+		if (key_is_unsure(&taking->index[i]) ||
+			entry_is_sought(taking, &taking->index[i], base))
 			return true;
 	return false;
+}
+
+static KeyChange
+verify_key(Relation rel, const TakingIndex *ti, InplaceTupleHeader old, Size len,
+		   TupleTableSlot *slot, ItemPointer tid, bool sought)
+{
+	Relation	index = index_open(ti->indexid, RowExclusiveLock);
+	KeyChange	change = KEY_NEW;
+
+	if (ti->kept)
+		change = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
+			KEY_SAME : KEY_CLASH;
+	else if (!ti->other)
+		change = inplace_key_change(rel, index, old, slot, tid);
+	else if (ti->computed)
+		change = inplace_other_key_change(rel, index, old, slot, tid);
+	if (sought && change == KEY_NEW &&
+		!inplace_other_entry_is_found(rel, index, tid, slot))
+		change = KEY_CLASH;
+	index_close(index, NoLock);
+	return change;
 }
 
 /*
  * Find out what the update does to the keys that are unsure.  Can the row stay
  * where it is?  Not if it would come to have keys that are equal without being
- * identical.  No page is locked; "old" is a copy of the newest version.
+ * identical, or if it is not known what entries it has.  No page is locked; "old" is a copy
+ * of the newest version.
  */
 bool
 inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 						   InplaceTupleHeader old, Size len,
+						   const InplaceTupleHeaderData *base,
 						   TupleTableSlot *slot, ItemPointer tid)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext,
@@ -418,17 +508,11 @@ inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 	for (int i = 0; i < taking->n && distinct; i++)
 	{
 		TakingIndex *ti = &taking->index[i];
-		Relation	index;
+		bool		sought = entry_is_sought(taking, ti, base);
 
-		if (!key_is_unsure(ti))
+		if (!key_is_unsure(ti) && !sought)
 			continue;
-		index = index_open(ti->indexid, RowExclusiveLock);
-		if (ti->kept)
-			ti->key_change = inplace_key_is_kept(rel, index, old, len, slot, tid) ?
-				KEY_SAME : KEY_CLASH;
-		else
-			ti->key_change = inplace_key_change(rel, index, old, slot, tid);
-		index_close(index, NoLock);
+		ti->key_change = verify_key(rel, ti, old, len, slot, tid, sought);
 		distinct = ti->key_change != KEY_CLASH;
 	}
 	MemoryContextSwitchTo(outer);
@@ -515,13 +599,50 @@ insert_entry(Relation rel, Relation index, bool absent, ItemPointer tid,
 	pfree(info);
 }
 
+/* is the version that is replaced needed for the entries of the new one? */
+bool
+inplace_taking_wants_old(const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && taking->index[i].other)
+			return true;
+	return false;
+}
+
+/*
+ * Do the indexes of other methods whose keys change take that, as far as this process knows?
+ * A page may be locked.
+ */
+bool
+inplace_taking_others_known(Relation rel, const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && taking->index[i].other &&
+			!inplace_other_known_taking(rel, taking->index[i].indexid))
+			return false;
+	return true;
+}
+
+/*
+ * They are to take it as soon as they may.  No page is locked.
+ */
+void
+inplace_taking_start_others(Relation rel, const TakingIndexes *taking)
+{
+	for (int i = 0; i < taking->n; i++)
+		if (taking->index[i].changed && taking->index[i].other)
+			(void) inplace_other_start_taking(rel, taking->index[i].indexid,
+											  taking->index[i].waits);
+}
+
 /*
  * After an in-place update: the entries of the indexes whose keys changed.  No
- * page is locked.
+ * page is locked.  "old" is a copy of the version that was replaced, if it is wanted.
  */
 void
 inplace_insert_entries(Relation rel, const TakingIndexes *taking,
-					   ItemPointer tid, TupleTableSlot *slot)
+					   ItemPointer tid, InplaceTupleHeader old,
+					   TupleTableSlot *slot)
 {
 	MemoryContext outer = CurrentMemoryContext;
 
@@ -535,14 +656,18 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 			continue;
 
 		/* a key that is computed takes memory; others are in the slot */
-		if (ti->computed)
+		if (ti->computed || ti->other)
 		{
 			cxt = AllocSetContextCreate(outer, "inplace index keys",
 										ALLOCSET_SMALL_SIZES);
 			MemoryContextSwitchTo(cxt);
 		}
 		index = index_open(ti->indexid, RowExclusiveLock);
-		insert_entry(rel, index, ti->absent, tid, slot);
+		if (ti->other)
+			/* (code of users may have changed the row once more meanwhile) */
+			inplace_other_insert(rel, index, tid, old, slot, ti->absent);
+		else
+			insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);
 		if (cxt)
 		{

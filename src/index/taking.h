@@ -17,6 +17,12 @@
 typedef struct TakingIndex
 {
 	Oid			indexid;
+	bool		other;			/* not an inplace_btree (other_method.c) */
+	bool		sought;			/* ... whose entries are looked for before the
+								 * row is changed (gist_entry.c) */
+	bool		waits;			/* ... which takes none while there are
+								 * snapshots from before its mark */
+	bool		own_code;		/* an insertion runs none of users */
 	bool		exact;			/* equal keys are identical */
 	bool		computed;		/* it has expressions or a predicate */
 	bool		kept;			/* takes updates only that keep its key
@@ -27,7 +33,8 @@ typedef struct TakingIndex
 	bool		changed;		/* its key, or as long as that is not known
 								 * what it is computed from */
 	KeyChange	key_change;
-	bool		absent;			/* no entry with the new key can be there */
+	bool		absent;			/* no entry with the new key can be there; of
+								 * another method: none but the old key's */
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];
@@ -46,7 +53,6 @@ typedef struct TakingIndexes
 	int			n;
 	Size		blocking_off;	/* where in the chunk the set is, or 0 */
 	bool		payload_changed;	/* by the update at hand */
-	bool		own_code;		/* keys are compared by the server's own code */
 	TakingIndex index[FLEXIBLE_ARRAY_MEMBER];
 } TakingIndexes;
 
@@ -79,13 +85,19 @@ extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
 extern void inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 									   const RowDiff *diff,
 									   const InplaceTupleHeaderData *base);
-extern bool inplace_taking_has_unsure_keys(const TakingIndexes *taking);
+extern bool inplace_taking_has_unsure_keys(const TakingIndexes *taking,
+										   const InplaceTupleHeaderData *base);
 extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 									   InplaceTupleHeader old, Size len,
+									   const InplaceTupleHeaderData *base,
 									   TupleTableSlot *slot, ItemPointer tid);
 extern bool inplace_taking_keys_verified(TakingIndexes *taking);
+extern bool inplace_taking_wants_old(const TakingIndexes *taking);
+extern bool inplace_taking_others_known(Relation rel, const TakingIndexes *taking);
+extern void inplace_taking_start_others(Relation rel, const TakingIndexes *taking);
 extern void inplace_insert_entries(Relation rel, const TakingIndexes *taking,
-								   ItemPointer tid, TupleTableSlot *slot);
+								   ItemPointer tid, InplaceTupleHeader old,
+								   TupleTableSlot *slot);
 extern bool inplace_index_takes(Relation index);
 extern bool inplace_index_took(Relation index);
 

@@ -5,11 +5,15 @@
  *
  * An index that is built while older snapshots exist may lack what these need to
  * come to a row.  A build that finds this says so (ii_BrokenHotChain), and the
- * server keeps the index from them.  There are two cases in which the build's
- * leader does not know it:
+ * server keeps the index from them.  There are three cases in which the
+ * build's leader does not know it, or nobody listens:
  *
  *	  GIN from PostgreSQL 18 on.  What a worker of a parallel build finds
  *	  stays with the worker.
+ *
+ *	  Methods under whose indexes rows are updated in place, though they are
+ *	  not inplace_btree (other_method.c).  The server takes it that what an index
+ *	  lacks is known from CREATE INDEX, and does not ask when it is rebuilt.
  *
  *	  BRIN.  A summary is made of all versions that there are, so MVCC snapshots
  *	  find what they see.  But a SERIALIZABLE transaction has to come to a row by
@@ -41,10 +45,13 @@
 #include "catalog/pg_am_d.h"
 #include "executor/executor.h"
 #include "index/index.h"
+#include "index/other_mark.h"
+#include "index/other_method.h"
 #include "lib/ilist.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
 #include "own.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -71,10 +78,12 @@ static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
  * May the index lack something although it does not say so?
  */
 static bool
-may_lack_something(const IndexOptInfo *index)
+may_lack_something(Oid relid, const IndexOptInfo *index)
 {
 	if (GIN_BUILDS_IN_PARALLEL && index->relam == GIN_AM_OID)
 		return true;
+	if (inplace_is_other_method(index->relam))
+		return inplace_other_marked(get_rel_persistence(relid), index->indexoid);
 	return index->relam == BRIN_AM_OID && IsolationIsSerializable();
 }
 
@@ -149,7 +158,7 @@ leave_out_young_indexes(PlannerInfo *root, Oid relid, bool inhparent,
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		if (!may_lack_something(index) ||
+		if (!may_lack_something(relid, index) ||
 			!is_younger_than_snapshot(index->indexoid) ||
 			!is_inplace_table(relid))
 			continue;
@@ -239,13 +248,10 @@ note_open_query(QueryDesc *queryDesc, int eflags)
 void
 inplace_young_index_init(void)
 {
-	if (GIN_BUILDS_IN_PARALLEL)
-	{
-		prev_ExecutorStart_hook = ExecutorStart_hook;
-		ExecutorStart_hook = note_open_query;
-		RegisterXactCallback(queries_after_xact, NULL);
-		RegisterSubXactCallback(queries_after_subxact, NULL);
-	}
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = note_open_query;
+	RegisterXactCallback(queries_after_xact, NULL);
+	RegisterSubXactCallback(queries_after_subxact, NULL);
 	prev_get_relation_info_hook = get_relation_info_hook;
 	get_relation_info_hook = leave_out_young_indexes;
 }

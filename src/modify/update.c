@@ -29,6 +29,7 @@
 
 #include "access/heaptoast.h"
 #include "index/late_open.h"
+#include "index/other_method.h"
 #include "index/taking.h"
 #include "modify/modify.h"
 #include "modify/returning.h"
@@ -136,6 +137,23 @@ tag_would_wrap(UpdateState *us)
 		if (!TagsInOneHalf(hdr.t_tag, us->rc.base.t_tag))
 			return true;
 	return false;
+}
+
+/* under an index of another method */
+static bool
+leaves_former_key(UpdateState *us)
+{
+	return us->leaves_old_entry && !us->index_changed &&
+		inplace_taking_wants_old(us->taking);
+}
+
+/* if it does: do the indexes take that yet, and are there not too many already? */
+static bool
+former_key_may_stay(UpdateState *us)
+{
+	return !leaves_former_key(us) ||
+		(inplace_taking_others_known(us->rel, us->taking) &&
+		 !inplace_other_leaves_place(&us->rc.base, us->xid, &us->target.tid));
 }
 
 /* the record's own part and what keeping the locks takes */
@@ -328,7 +346,8 @@ verify_keys(UpdateState *us, InplaceTupleHeader old, Size len,
 {
 	inplace_own_row_page(us->buffer, &us->borrowed);
 	us->keys_distinct = inplace_taking_verify_keys(us->rel, us->taking, old, len,
-												   slot, &us->target.tid);
+												   &us->rc.base, slot,
+												   &us->target.tid);
 	us->keys_verified = true;
 }
 
@@ -453,6 +472,8 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 		prepare_logical(us, old);
 		pfree(old);
 	}
+	if (in_place && us->leaves_old_entry && inplace_taking_wants_old(us->taking))
+		us->replaced = copy_current(us);
 	if (in_place)
 		inplace_update_in_place(us);
 	else
@@ -611,7 +632,7 @@ static UpdateStep
 prepare_change(UpdateState *us, TupleTableSlot *slot)
 {
 	if (us->leaves_old_entry && !us->index_changed && !us->keys_verified &&
-		inplace_taking_has_unsure_keys(us->taking))
+		inplace_taking_has_unsure_keys(us->taking, &us->rc.base))
 	{
 		InplaceTupleHeader old = copy_current(us);
 		Size		len = inplace_tuple_len(old, item_len(us));
@@ -621,6 +642,16 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 		us->verified_hdr = *old;
 		verify_keys(us, old, len, slot);
 		pfree(old);
+		return STEP_AGAIN;
+	}
+
+	/* (the row may move all the same, which does no harm) */
+	if (leaves_former_key(us) && !us->others_asked &&
+		!inplace_taking_others_known(us->rel, us->taking))
+	{
+		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+		us->others_asked = true;
+		inplace_taking_start_others(us->rel, us->taking);
 		return STEP_AGAIN;
 	}
 
@@ -642,7 +673,7 @@ choose_place(UpdateState *us, bool *in_place)
 {
 	bool		may_stay = !us->index_changed &&
 		(!us->keys_verified || us->keys_distinct) &&
-		!tag_would_wrap(us) && undo_fits(us);
+		!tag_would_wrap(us) && former_key_may_stay(us) && undo_fits(us);
 
 	*in_place = may_stay && fits_on_page(us);
 	if (!*in_place && RoomIsScarce())
@@ -718,6 +749,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->newvm = InvalidBuffer;
 	us->searched = false;
 	us->keys_verified = false;
+	us->others_asked = false;
 	us->logical = false;
 	UndoBegin(rel);
 
@@ -788,6 +820,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	tmfd->traversed = false;
 
 	us.taking = taking;
+	us.replaced = NULL;
 	result = do_update(&us, slot, crosscheck, wait, tmfd, lockmode, &in_place);
 	pfree(us.newtup);
 
@@ -804,7 +837,9 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 
 	inplace_rows_put++;
 	if (result == TM_Ok && in_place && us.leaves_old_entry)
-		inplace_insert_entries(rel, taking, &us.target.tid, slot);
+		inplace_insert_entries(rel, taking, &us.target.tid, us.replaced, slot);
+	if (us.replaced)
+		pfree(us.replaced);
 	if (taking)
 		pfree(taking);
 	return result;

@@ -47,6 +47,8 @@ typedef struct UpdateState
 	Bitmapset  *id_attrs;		/* ... of the replica identity */
 	TakingIndexes *taking;		/* indexes that can take it, or NULL */
 	bool		leaves_old_entry;	/* a key of theirs changed */
+	bool		others_asked;	/* indexes of other methods were told to take
+								 * it */
 	bool		needs_sweep;	/* ... which makes the row one for VACUUM, and
 								 * it was not before */
 	bool		keys_verified;	/* with the row as in verified_hdr, */
@@ -55,6 +57,7 @@ typedef struct UpdateState
 	bool		needs_toast;	/* the new row, as the caller gave it */
 	InplaceTupleHeader oldcopy; /* what newtup was toasted against, */
 	InplaceTupleHeaderData oldcopy_hdr; /* ... as it was then */
+	InplaceTupleHeader replaced;	/* a copy, if entries are made against it */
 	bool		reserved;		/* the row, before values were stored */
 	bool		evict_reserved; /* undo for others' eviction, or tried to */
 	bool		key_changed_early;	/* as far as is known before toasting */

@@ -44,6 +44,22 @@ replace_row(UpdateState *us)
 		elog(PANIC, "failed to update row in place");
 }
 
+/*
+ * Does the update leave something for VACUUM that it would not have done before?  A row
+ * that has been swept (and locked since, maybe) has no version in undo; with this one
+ * its sweep counts for nothing any more.  What former keys leave in indexes of other methods
+ * nothing but VACUUM takes out.
+ */
+static bool
+needs_sweep(const UpdateState *us)
+{
+	if (us->leaves_old_entry && inplace_taking_wants_old(us->taking))
+		return true;
+	if (us->rc.base.t_infomask & IP_STALE)
+		return (us->rc.base.t_infomask & IP_FRESH) != 0;
+	return us->leaves_old_entry;
+}
+
 void
 inplace_update_in_place(UpdateState *us)
 {
@@ -67,12 +83,7 @@ inplace_update_in_place(UpdateState *us)
 		(us->leaves_old_entry ? IP_STALE : 0) |
 		(us->key_changed ? IP_KEYS_UPDATED : 0);
 
-	/*
-	 * A row that has been swept (and locked since, maybe) has no version in
-	 * undo; with this one its sweep counts for nothing any more.
-	 */
-	us->needs_sweep = (us->rc.base.t_infomask & IP_STALE) ?
-		(us->rc.base.t_infomask & IP_FRESH) != 0 : us->leaves_old_entry;
+	us->needs_sweep = needs_sweep(us);
 	if (us->leaves_old_entry)
 		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base);
 

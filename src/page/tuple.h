@@ -211,6 +211,16 @@ TagsInOneHalf(VersionTag a, VersionTag b)
 }
 
 /*
+ * Has the row been updated so often since it came to its TID?  After 125 times the tags begin
+ * again, so that is to be taken for a guess.
+ */
+static inline bool
+TagIsPast(VersionTag tag, int updates)
+{
+	return tag.version_number >= updates;
+}
+
+/*
  * The tag of the oldest version where a row's versions get new tags, "steps" updates
  * after it.  The newest of a long chain gets the last tag, so that tags do not go round
  * within the versions of a transaction that has made several of them.

@@ -156,7 +156,7 @@ desc_move(StringInfo buf, XLogReaderState *record)
 }
 
 /*
- * What VACUUM has done to a page of a table, or of an index.
+ * What VACUUM has done to a page of a table, or what was done to one of an index.
  */
 static void
 desc_vacuum(StringInfo buf, const char *rec, Size datalen)
@@ -171,6 +171,11 @@ desc_vacuum(StringInfo buf, const char *rec, Size datalen)
 		appendStringInfo(buf, "index page moved, level: %u, downlink: %u",
 						 ((xl_ip_relocate *) rec)->level,
 						 ((xl_ip_relocate *) rec)->off);
+	else if (*(uint16 *) rec & XLIP_GIN_ADD)
+		appendStringInfo(buf, "row into a posting list, off: %u, tid: (%u,%u)",
+						 ((xl_ip_gin_add *) rec)->off,
+						 ItemPointerGetBlockNumberNoCheck(&((xl_ip_gin_add *) rec)->tid),
+						 ItemPointerGetOffsetNumberNoCheck(&((xl_ip_gin_add *) rec)->tid));
 	else if (*(uint16 *) rec & XLIP_MERGE)
 		appendStringInfo(buf, "merge of index pages, downlink: %u, left sibling: %u",
 						 ((xl_ip_merge *) rec)->off,

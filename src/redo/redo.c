@@ -529,15 +529,15 @@ inplace_redo(XLogReaderState *record)
 /*
  * What may differ between a page and its replay: LSN and checksum, page hints,
  * the hole, hint bits of rows (IP_UNCHANGED alone is one), and the command id or
- * speculative token of an inserted row (neither is logged).  Pages of an index are
- * nbtree's.
+ * speculative token of an inserted row (neither is logged).  Pages of a btree are
+ * nbtree's; those of GIN's entry tree need no more than undo pages do.
  */
 void
 inplace_mask(char *pagedata, BlockNumber blkno)
 {
 	Page		page = (Page) pagedata;
 
-	/* a page of an index (undo pages have a smaller special space) */
+	/* a page of a btree (undo pages, and GIN's, have a smaller special space) */
 	if (!PageIsNew(page) &&
 		PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData)))
 	{
@@ -550,7 +550,7 @@ inplace_mask(char *pagedata, BlockNumber blkno)
 		return;
 	mask_unused_space(page);
 	if (PageGetSpecialSize(page) != 0)
-		return;					/* undo */
+		return;					/* undo, or GIN's */
 
 	/* what is left of rows that are gone, between the others */
 	inplace_page_blank_gaps(page);

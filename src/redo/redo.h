@@ -123,6 +123,9 @@ extern void inplace_redo_conflict(TransactionId horizon, RelFileLocator loc);
 extern void inplace_redo_merge(XLogReaderState *record);
 extern void inplace_redo_relocate(XLogReaderState *record);
 
+/* redo_gin.c */
+extern void inplace_redo_gin_add(XLogReaderState *record);
+
 /* the resource manager: redo.c, desc.c, decode.c */
 extern void InplaceRmgrRegister(void);
 extern void inplace_redo(XLogReaderState *record);

@@ -79,6 +79,11 @@ inplace_redo_vacuum(XLogReaderState *record)
 		inplace_redo_relocate(record);
 		return;
 	}
+	if (data[0] & XLIP_GIN_ADD)
+	{
+		inplace_redo_gin_add(record);
+		return;
+	}
 	if (data[0] & XLIP_MERGE)
 	{
 		inplace_redo_merge(record);

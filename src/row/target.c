@@ -31,10 +31,29 @@
 #include "row/visibility.h"
 #include "utils/snapmgr.h"
 
+/*
+ * The executor names a row of which it has lost the TID.  A page asked for by such would be a
+ * new one.
+ */
+void
+inplace_refuse_no_place(const ItemPointerData *tid)
+{
+	if (likely(ItemPointerIsValid(tid) &&
+			   ItemPointerGetBlockNumberNoCheck(tid) != InvalidBlockNumber))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("row has lost its place in its table"),
+			 errdetail("Its TID is (%u,%u).", ItemPointerGetBlockNumberNoCheck(tid),
+					   ItemPointerGetOffsetNumberNoCheck(tid)),
+			 errhint("It may come from an index scan in the order of distances that the index knows by approximation.  Set enable_indexscan to off.")));
+}
+
 void
 inplace_target_init(RowTarget *target, const ItemPointerData *tid,
 					Snapshot snapshot)
 {
+	inplace_refuse_no_place(tid);
 	memset(target, 0, sizeof(*target));
 	TidClean(&target->tid, tid);
 	target->kind = TARGET_SEEN;

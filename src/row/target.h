@@ -39,6 +39,7 @@ typedef struct RowTarget
 } RowTarget;
 
 /* the version that a TID of the executor, tagged or not, means */
+extern void inplace_refuse_no_place(const ItemPointerData *tid);
 extern void inplace_target_init(RowTarget *target, const ItemPointerData *tid,
 								Snapshot snapshot);
 

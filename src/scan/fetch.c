@@ -21,6 +21,8 @@
 #include "index/dirty.h"
 #include "index/entry.h"
 #include "index/index_fetch.h"
+#include "index/other_fetch.h"
+#include "index/other_method.h"
 #include "nodes/execnodes.h"
 #include "page/page.h"
 #include "page/page_lock.h"
@@ -155,6 +157,8 @@ typedef struct InplaceIndexFetchData
 	OffsetNumber gone_last;
 
 	Snapshot	checked;		/* the last that UndoHoldCheckScan has seen */
+	OtherFetch	other;			/* of an index of another method */
+	bool		on_standby;		/* the scan began there */
 } InplaceIndexFetchData;
 
 static inline Relation
@@ -171,6 +175,8 @@ inplace_index_fetch_begin(Relation rel)
 	InplaceRequirePreload();
 	inplace_entry_fetch_init(&fetch->entry_fetch, rel);
 	ScanPinInit(&fetch->pin);
+	fetch->other.cxt = CurrentMemoryContext;
+	fetch->on_standby = RecoveryInProgress();
 
 	/* if no entry is found we hear no more of it */
 	UndoHoldCheckActive();
@@ -184,6 +190,7 @@ inplace_index_fetch_reset(IndexFetchTableData *data)
 
 	fetch->gone_snapshot = NULL;
 	ScanPinDrop(&fetch->pin);
+	inplace_other_fetch_reset(&fetch->other);
 }
 
 static void
@@ -346,6 +353,39 @@ check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
 	fetch->checked = snapshot;
 }
 
+/*
+ * May a row that has been returned get an entry that the scan comes to, too?  Where nothing has
+ * the setting on, it may not.
+ */
+static inline bool
+notes_rows(const InplaceIndexFetchData *fetch)
+{
+	return inplace_update_under_others || fetch->on_standby;
+}
+
+static pg_noinline void
+note_returned(InplaceIndexFetchData *fetch, ItemPointer tid, bool *call_again)
+{
+	IndexScanDesc scan = inplace_scan_of_fetch(&fetch->entry_fetch.base, tid, call_again);
+
+	if (scan != NULL)
+		inplace_other_returns(&fetch->other, scan, tid);
+}
+
+/* is a stale row, of which the slot has the version seen, to be returned for the entry? */
+static pg_noinline bool
+entry_counts(InplaceIndexFetchData *fetch, const FetchedEntry *entry,
+			 ItemPointer tid, bool *call_again, TupleTableSlot *slot)
+{
+	IndexScanDesc scan;
+
+	if (entry->itup != NULL)
+		return inplace_fetched_entry_matches(&fetch->entry_fetch, entry, slot);
+	scan = inplace_scan_of_fetch(&fetch->entry_fetch.base, tid, call_again);
+	return scan == NULL ||
+		inplace_other_entry_counts(&fetch->other, scan, tid, slot);
+}
+
 static bool
 inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 						  Snapshot snapshot, TupleTableSlot *slot,
@@ -412,8 +452,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 											  RowLength(tup, lp), snapshot,
 											  &versions) != KEY_IS_OTHER;
 			else
-				recheck = entry.itup != NULL &&
-					snapshot->snapshot_type != SNAPSHOT_ANY;
+				recheck = snapshot->snapshot_type != SNAPSHOT_ANY;
 		}
 		else if (!found && all_dead)
 			dead = invisible_is_dead(fetch, page, lp, off, snapshot);
@@ -427,9 +466,11 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		found = inplace_dirty_settle(rel, &entry, blk, off, snapshot, versions);
 	}
 
+	if (unlikely(notes_rows(fetch)) && found && !recheck)
+		note_returned(fetch, tid, call_again);
+
 	/* is the entry that led here the one of this version? */
-	if (recheck &&
-		!inplace_fetched_entry_matches(&fetch->entry_fetch, &entry, slot))
+	if (recheck && !entry_counts(fetch, &entry, tid, call_again, slot))
 	{
 		ExecClearTuple(slot);
 		found = false;
@@ -541,7 +582,7 @@ static bool
 inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 						  TupleTableSlot *slot)
 {
-	BlockNumber blk = ItemPointerGetBlockNumber(tid);
+	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
 	OffsetNumber off = TidOffset(tid);
 	bool		found = false;
 	bool		borrowed;
@@ -550,6 +591,7 @@ inplace_fetch_row_version(Relation rel, ItemPointer tid, Snapshot snapshot,
 	ItemId		lp;
 
 	InplaceRequirePreload();
+	inplace_refuse_no_place(tid);
 	UndoHoldCheckScan(snapshot);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);

@@ -256,11 +256,13 @@ UndoCheckMetaPage(Relation undorel)
 				 errmsg("block %u of relation \"%s.%s\" is not an undo page of inplace",
 						UNDO_META_BLOCK, INPLACE_SCHEMA,
 						RelationGetRelationName(undorel))));
-	if (version < INPLACE_FORMAT_VERSION || version > INPLACE_FORMAT_EVICTED)
+	if (version < INPLACE_FORMAT_VERSION ||
+		((version - INPLACE_FORMAT_VERSION) & ~UNDO_VERSION_BITS) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("undo of this database has format version %u, this version of inplace reads versions %u and %u",
-						version, INPLACE_FORMAT_VERSION, INPLACE_FORMAT_EVICTED),
+				 errmsg("undo of this database has format version %u, this version of inplace reads versions %u to %u",
+						version, INPLACE_FORMAT_VERSION,
+						INPLACE_FORMAT_VERSION + UNDO_VERSION_BITS),
 				 errhint("Dump the database with the build of inplace that wrote it, and restore the dump.")));
 }
 
@@ -294,10 +296,10 @@ UndoNoteEvictions(UndoKind kind)
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
 	if (!PageIsNew(page) &&
-		UndoPageGetSpecial(page)->version < INPLACE_FORMAT_EVICTED)
+		!UndoVersionHas(UndoPageGetSpecial(page)->version, UNDO_HAS_EVICTED))
 	{
 		START_CRIT_SECTION();
-		UndoPageGetSpecial(page)->version = INPLACE_FORMAT_EVICTED;
+		UndoVersionAdd(&UndoPageGetSpecial(page)->version, UNDO_HAS_EVICTED);
 		MarkBufferDirty(buffer);
 		if (kind == UNDO_LOGGED)
 			log_newpage_buffer(buffer, true);

@@ -14,7 +14,8 @@
  *	 2. All inplace_btree indexes are swept: entries of candidates that do not
  *		have their key go, and INCLUDE columns of the others are put right
  *		(index/sweep.c).  An index whose keys have not been updated is gone
- *		through, but no row looked up.
+ *		through, but no row looked up.  So are those of other methods that may
+ *		have taken updates (index/other_method.c).
  *	 3. The next xid is read, the sweep's.  Candidates that still have
  *		IP_UNCHANGED are swept: they are marked with that xid.
  *	 4. A later VACUUM whose horizon has passed the xid clears IP_STALE.  As a rule it
@@ -53,6 +54,8 @@
  * Statistics.  A row counts as dead from the update that leaves an entry behind
  * (update.c) until VACUUM has swept it, once, however often it is updated.  It counts
  * again from the first update after that, which takes the sweep's mark away.
+ * (An update under an index of another method counts each time, as on heap: there
+ * is no deletion in these indexes but the sweep.)
  * That makes autovacuum come.  So VACUUM reports the rows that it leaves
  * behind as dead (stale_pending), like those that are recently dead; but not
  * those with which the next VACUUM could not get any further either, or
@@ -78,10 +81,15 @@
 #include "inplace.h"
 
 #include "access/transam.h"
+#include "catalog/pg_am_d.h"
 #include "index/btree_handler.h"
 #include "index/key.h"
+#include "index/other_mark.h"
+#include "index/other_method.h"
 #include "index/stale_rows.h"
 #include "index/sweep.h"
+#include "index/sweep_bulk.h"
+#include "index/sweep_gin.h"
 #include "miscadmin.h"
 #include "page/page.h"
 #include "page/protect.h"
@@ -368,13 +376,88 @@ stale_note_page(InplaceVacuum *vac, Buffer buffer, const PageSurvey *survey,
 		return;
 	}
 	for (int i = 0; i < survey->nstale; i++)
-		PageGetTupleAt(page, survey->stale[i])->t_natts |= IP_UNCHANGED;
+	{
+		InplaceTupleHeader tup = PageGetTupleAt(page, survey->stale[i]);
+
+		tup->t_natts |= IP_UNCHANGED;
+		if (!(tup->t_infomask & IP_FROZEN))
+			advance_horizon(&vac->stale.newest, tup->t_xid);
+	}
 	for (int i = 0; i < survey->nbetween; i++)
 		PageGetTupleAt(page, survey->between[i])->t_natts |= IP_UNCHANGED;
 	inplace_mark_hint(buffer);
 }
 
 /* ---------------- step 2 ---------------- */
+
+/* of the rows; as many are dead when indexes are gone through on heap */
+#define BYPASS_MAX_ROWS		0.02
+
+/* of another method, and with updates in place */
+static bool
+is_marked(InplaceVacuum *vac, Relation index)
+{
+	return inplace_is_other_method(index->rd_rel->relam) &&
+		inplace_other_marked(vac->rel->rd_rel->relpersistence, RelationGetRelid(index));
+}
+
+/* an index that is not valid takes nothing in place, and will be made anew */
+static void
+sweep_other(InplaceVacuum *vac, int i)
+{
+	Relation	index = vac->indrels[i];
+	VacuumPhase saved_phase = vac->phase;
+	Size		memory = dead_items_work_mem() * (Size) 1024;
+	bool		keeps_stats = dead_items_count(vac) == 0 && vac->pvs == NULL;
+	IndexBulkDeleteResult *stats = NULL;
+	IndexVacuumInfo info;
+	bool		emptied = false;
+	int64		deleted;
+
+	if (!inplace_other_took(index) || !index->rd_index->indisvalid ||
+		vac->stale.nrows == vac->stale.nbetween)
+		return;
+	enter_index(vac, VACUUM_PHASE_INDEX, index);
+	if (index->rd_rel->relam == GIN_AM_OID)
+		deleted = inplace_sweep_gin(vac->rel, index, &vac->stale, memory,
+									vac->bstrategy, &emptied);
+	else
+	{
+		vacuum_index_info(vac, index, &info);
+		deleted = inplace_sweep_bulk(&info, vac->rel, &vac->stale, memory, &stats);
+	}
+	/* if there are dead items GIN's own deletion comes anyway */
+	if (emptied && dead_items_count(vac) == 0)
+		vacuum_empty_index(vac, i);
+	if (stats != NULL && keeps_stats && vac->indstats[i] == NULL)
+		vac->indstats[i] = stats;
+	else if (stats != NULL)
+		pfree(stats);
+	leave_index(vac, saved_phase);
+	ereport(DEBUG2,
+			(errmsg("index \"%s\": deleted %lld stale entries",
+					RelationGetRelationName(index), (long long) deleted)));
+}
+
+static bool
+has_marked_index(InplaceVacuum *vac)
+{
+	for (int i = 0; i < vac->nindexes; i++)
+		if (is_marked(vac, vac->indrels[i]))
+			return true;
+	return false;
+}
+
+/*
+ * The pages with stale rows may be few, and yet have left as many former keys in an index of
+ * another method as others do elsewhere: each update of a row has, and counts as a dead one.
+ */
+static bool
+former_keys_pile_up(InplaceVacuum *vac)
+{
+	return vacuum_dead_since(vac) >= BYPASS_MAX_ROWS * Max(vac->old_live_tuples, 1) &&
+		has_marked_index(vac);
+}
 
 void
 stale_sweep(InplaceVacuum *vac)
@@ -383,7 +466,8 @@ stale_sweep(InplaceVacuum *vac)
 	VacuumPhase saved_phase = vac->phase;
 
 	if (stale->nblocks == 0 || !vac->do_index_vacuuming ||
-		!worth_scanning_indexes(vac, stale->nblocks, 0))
+		(!worth_scanning_indexes(vac, stale->nblocks, 0) &&
+		 !former_keys_pile_up(vac)))
 		return;
 	pgstat_progress_update_param(PROGRESS_VACUUM_PHASE,
 								 PROGRESS_VACUUM_PHASE_VACUUM_INDEX);
@@ -396,6 +480,8 @@ stale_sweep(InplaceVacuum *vac)
 		PROGRESS_INDEXES(vac->nindexes, i);
 		if (inplace_vacuum_failsafe(vac))
 			return;
+		if (is_marked(vac, vac->indrels[i]))
+			sweep_other(vac, i);
 		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;
 		enter_index(vac, VACUUM_PHASE_INDEX, vac->indrels[i]);

@@ -73,6 +73,13 @@ init_index_info(InplaceVacuum *vac, Relation indrel, double reltuples,
 	info->strategy = vac->bstrategy;
 }
 
+/* for going through an index before it is known how many rows there are */
+void
+vacuum_index_info(InplaceVacuum *vac, Relation indrel, IndexVacuumInfo *info)
+{
+	init_index_info(vac, indrel, vac->old_live_tuples, true, info);
+}
+
 void
 enter_index(InplaceVacuum *vac, VacuumPhase phase, Relation indrel)
 {
@@ -104,8 +111,12 @@ vacuum_empty_index(InplaceVacuum *vac, int i)
 	IndexVacuumInfo info;
 
 	init_index_info(vac, vac->indrels[i], vac->old_live_tuples, true, &info);
-	vac->indstats[i] = index_bulk_delete(&info, vac->indstats[i],
-										 no_dead_item, NULL);
+	if (vac->pvs != NULL)
+		/* what workers will know of the index is kept elsewhere */
+		pfree(index_bulk_delete(&info, NULL, no_dead_item, NULL));
+	else
+		vac->indstats[i] = index_bulk_delete(&info, vac->indstats[i],
+											 no_dead_item, NULL);
 }
 
 /*
@@ -218,6 +229,22 @@ inserted_since(InplaceVacuum *vac)
 	if (pending != NULL)
 		inserted += pending->TableStatusCounts.PendingCount(tuples_inserted);
 	return inserted;
+}
+
+/* rows that have become dead since, in the same way */
+double
+vacuum_dead_since(InplaceVacuum *vac)
+{
+	Oid			relid = RelationGetRelid(vac->rel);
+	PgStat_StatTabEntry *stats = pgstat_fetch_stat_tabentry_ext(false, relid);
+	PgStat_TableStatus *pending = find_tabstat_entry(relid);
+	double		dead = 0;
+
+	if (stats != NULL)
+		dead += stats->TableDeadTuples;
+	if (pending != NULL)
+		dead += pending->TableStatusCounts.PendingCount(delta_dead_tuples);
+	return dead;
 }
 
 /*

@@ -18,8 +18,11 @@ extern void inplace_vacuum_cleanup_indexes(InplaceVacuum *vac);
 extern void inplace_vacuum_recycle_pages(InplaceVacuum *vac);
 extern void inplace_vacuum_update_index_stats(InplaceVacuum *vac);
 
+extern double vacuum_dead_since(InplaceVacuum *vac);
 extern bool worth_scanning_indexes(InplaceVacuum *vac, BlockNumber pages,
 								   Size bytes);
+extern void vacuum_index_info(InplaceVacuum *vac, Relation indrel,
+							  IndexVacuumInfo *info);
 extern void enter_index(InplaceVacuum *vac, VacuumPhase phase, Relation indrel);
 extern void leave_index(InplaceVacuum *vac, VacuumPhase phase);
 extern void vacuum_empty_index(InplaceVacuum *vac, int i);

@@ -279,6 +279,30 @@ inplace_log_swept(Relation rel, Buffer buffer, TransactionId horizon,
 }
 
 /*
+ * An index marked on the meta page of undo begins to take updates (index/other_mark.c).  The record
+ * is that of a sweep of no rows, which conflicts with snapshots that do not see "xid".  It has
+ * the page's image, so there is nothing else to replay.
+ */
+void
+inplace_log_others_begin(Relation undorel, Buffer meta, TransactionId xid)
+{
+	xl_ip_freeze xlrec;
+	TransactionId swept = InvalidTransactionId;
+	XLogRecPtr	lsn;
+
+	Assert(RelationNeedsWAL(undorel));
+	xlrec.horizon = xid;
+	xlrec.nfreeze = XLIP_SWEPT;
+	xlrec.nunlock = 0;
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, SizeOfIpFreeze);
+	XLogRegisterData((char *) &swept, sizeof(TransactionId));
+	XLogRegisterBuffer(0, meta, REGBUF_FORCE_IMAGE | REGBUF_STANDARD);
+	lsn = inplace_xlog_insert(XLOG_IP_FREEZE);
+	PageSetLSN(BufferGetPage(meta), lsn);
+}
+
+/*
  * Sets the LSN of the map page, and that of the data page where a hint bit
  * would need an image of it.
  */

@@ -34,6 +34,8 @@ extern void inplace_log_swept(Relation rel, Buffer buffer,
 							  TransactionId horizon, TransactionId swept,
 							  const OffsetNumber *mark, int nmark,
 							  const OffsetNumber *clear, int nclear);
+extern void inplace_log_others_begin(Relation undorel, Buffer meta,
+									 TransactionId xid);
 extern XLogRecPtr inplace_log_visible(Relation rel, Buffer buffer,
 									  Buffer vmbuffer, TransactionId horizon,
 									  uint8 flags);

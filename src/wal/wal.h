@@ -203,9 +203,23 @@ typedef struct xl_ip_relocate
 #define WAL_MOVED_PARENT		4
 #define WAL_MOVED_META			5
 
+/*
+ * ... or, with XLIP_GIN_ADD, one more TID in a posting list of a GIN index (log_gin.c).  Block 0
+ * is the leaf page of the entry tree.
+ */
+typedef struct xl_ip_gin_add
+{
+	uint16		what;			/* XLIP_MERGE | XLIP_GIN_ADD */
+	OffsetNumber off;			/* of the entry */
+	ItemPointerData tid;
+} xl_ip_gin_add;
+
+#define SizeOfIpGinAdd	sizeof(xl_ip_gin_add)	/* 10 */
+
 #define XLIP_MERGE				0x8000
 #define XLIP_SHIFT				0x4000
 #define XLIP_RELOCATE			0x2000
+#define XLIP_GIN_ADD			0x1000
 #define SizeOfIpRelocate	sizeof(xl_ip_relocate)
 #define SizeOfIpMerge	(offsetof(xl_ip_merge, prev) + sizeof(BlockNumber))
 #define SizeOfIpShift	sizeof(xl_ip_shift)

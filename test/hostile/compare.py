@@ -44,7 +44,9 @@ class Comparison:
             keys, where, self.order = query(r, spread)
             columns = r.choice([keys, keys, ", ".join(COLUMNS)])
             order = f" ORDER BY {self.order}" if self.order else ""
-            if self.order:
+            if self.order and "<->" in self.order:
+                columns = f"{self.order} AS distance" + r.choice(["", ", p", ", id", ", p, pad"])
+            elif self.order:
                 first = self.order.split()[0]
                 columns = ", ".join([first] + [c for c in columns.split(", ") if c != first])
             self.what = f"SELECT {columns} FROM t WHERE {where}{order}"
@@ -88,7 +90,7 @@ def difference(expected, answer):
 
 def key_value(column, text):
     """What a column's values are compared by, None for null."""
-    if text is None or column in ("a", "pad", "s"):
+    if text is None or column in ("a", "pad", "s", "r"):
         return text
     if column == "ci":
         return text.lower()

@@ -1,7 +1,8 @@
 """What the sessions of the hostile test do."""
 
 from compare import WrongAnswer, difference, key_value, null_key, settings
-from table import (a_value, ci_value, f_value, k_value, maybe_null, n_value, query, row_values, s_value)
+from table import (a_value, ci_value, doc_value, f_value, h_value, k_value, maybe_null, n_value, p_value, query, r_value,
+                   row_values, s_value, ts_value, w_value)
 
 # Errors that concurrency brings: none of them says that something is wrong.
 EXPECTED = {
@@ -37,6 +38,18 @@ def assignment(r, spread):
         lambda: "s = CASE WHEN s < 's4' THEN 's6' ELSE 's2' END",
         lambda: "n = CASE WHEN n < 4 THEN n + 4 ELSE n - 4 END, u = u",
         lambda: f"a = '{a_value(r)}'",
+        lambda: f"a = {maybe_null(r, repr(a_value(r)))}, j = {r.randint(0, 10)}",
+        lambda: f"a = array_append(a, {r.randint(1, 6)})",
+        lambda: f"p = {maybe_null(r, p_value(r))}",
+        lambda: f"p = {p_value(r)}, a = '{a_value(r)}'",
+        lambda: f"r = {maybe_null(r, r_value(r))}",
+        lambda: f"r = {r_value(r)}, p = {p_value(r)}, k = {k_value(r)}",
+        lambda: f"w = {maybe_null(r, w_value(r))}",
+        lambda: f"doc = {maybe_null(r, doc_value(r))}",
+        lambda: f"doc = doc || '{{\"a\": {r.randint(1, 4)}}}', a = '{a_value(r)}'",
+        lambda: f"h = {maybe_null(r, h_value(r))}, w = {w_value(r)}",
+        lambda: f"ts = {maybe_null(r, ts_value(r))}",
+        lambda: f"ts = {ts_value(r)}, doc = {doc_value(r)}, h = {h_value(r)}, p = {p_value(r)}",
         lambda: f"pad = repeat('{r.choice('xyz')}', {r.choice([0, 3, 30, 60])})",
         lambda: f"pad = repeat('w', {r.choice([10, 300, 1500])})",
     ])()
@@ -63,6 +76,12 @@ def change(r, rows, spread):
         lambda: f"UPDATE t SET u = NULL WHERE id = {a}; UPDATE t SET u = {r.randint(1, spread)} WHERE id = {a}; "
                 f"UPDATE t SET u = NULL WHERE id = {a}",
         lambda: f"UPDATE t SET u = -u WHERE id = {a}; UPDATE t SET u = -u WHERE id = {a}",
+        lambda: f"UPDATE t SET p = point(1, 1), a = '{{1}}', r = '[1,2)', n = 1 WHERE id = {a}; "
+                f"UPDATE t SET p = point(5, 5), a = '{{2,3}}', r = '[7,9)', n = 2 WHERE id = {a}; "
+                f"UPDATE t SET p = point(1, 1), a = '{{1}}', r = '[1,2)', n = 1.0 WHERE id = {a}",
+        lambda: f"UPDATE t SET w = 'maple oak', doc = '{{\"a\": 1}}', h = 'a=>1', f = 1 WHERE id = {a}; "
+                f"UPDATE t SET w = 'pine', doc = '{{\"b\": [1]}}', h = 'b=>2', f = 2 WHERE id = {a}; "
+                f"UPDATE t SET w = 'maple oak', doc = '{{\"a\": 1.0}}', h = 'a=>1', f = 1 WHERE id = {a}",
         # out of predicates, and in again
         lambda: f"UPDATE t SET s = 's7', j = 3, k = 1 WHERE id BETWEEN {a} AND {a + 3}; "
                 f"UPDATE t SET s = 's{r.randint(1, 4)}', j = 8, k = 5 WHERE id BETWEEN {a} AND {a + 3}",
@@ -75,7 +94,7 @@ def change(r, rows, spread):
         lambda: f"UPDATE t x SET k = y.k, s = y.s FROM t y WHERE y.id = x.id + 1 AND x.id BETWEEN {a} AND {a + 5}",
         lambda: f"MERGE INTO t USING (VALUES ({a}), ({a + 1})) v(id) ON t.id = v.id "
                 f"WHEN MATCHED AND k > 10 THEN DELETE WHEN MATCHED THEN UPDATE SET {assignment(r, spread)}",
-    ], [34, 6, 3, 3, 6, 5, 8, 4, 3, 3, 6, 3, 3])[0]()
+    ], [34, 6, 3, 3, 4, 4, 6, 5, 8, 4, 3, 3, 6, 3, 3])[0]()
 
 
 def assignment_excluded(r):
@@ -91,7 +110,7 @@ BEGIN
 	PERFORM setseed(seed);
 	FOR i IN 1..times LOOP
 		nrow := 1 + floor(random() * nrows);
-		what := floor(random() * 18);
+		what := floor(random() * 24);
 		BEGIN
 			CASE what
 			WHEN 0, 1 THEN UPDATE t SET k = floor(random() * 26) WHERE id = nrow;
@@ -112,6 +131,12 @@ BEGIN
 			WHEN 14 THEN UPDATE t SET f = -f WHERE id = nrow;
 			WHEN 16 THEN UPDATE t SET s = CASE WHEN s < 's4' THEN 's6' ELSE 's2' END WHERE id BETWEEN nrow AND nrow + 2;
 			WHEN 17 THEN UPDATE t SET s = 's7', j = 2 WHERE id = nrow; UPDATE t SET s = 's1', j = 9 WHERE id = nrow;
+			WHEN 18 THEN UPDATE t SET a = ARRAY[1 + floor(random() * 6), 3] WHERE id BETWEEN nrow AND nrow + 2;
+			WHEN 19 THEN UPDATE t SET p = point(floor(random() * 7), 3) WHERE id BETWEEN nrow AND nrow + 2;
+			WHEN 20 THEN UPDATE t SET r = int4range(nrow % 20, nrow % 20 + floor(random() * 5)::int), a = '{2}' WHERE id = nrow;
+			WHEN 21 THEN UPDATE t SET w = CASE WHEN random() < 0.5 THEN 'maple' ELSE 'oak birch' END WHERE id BETWEEN nrow AND nrow + 2;
+			WHEN 22 THEN UPDATE t SET doc = jsonb_build_object('a', floor(random() * 4), 'b', to_jsonb(a)), ts = 'pine' WHERE id BETWEEN nrow AND nrow + 2;
+			WHEN 23 THEN UPDATE t SET h = 'a=>1, b=>2' WHERE id BETWEEN nrow AND nrow + 2; UPDATE t SET h = 'b=>3' WHERE id = nrow;
 			WHEN 15 THEN UPDATE t SET k = 7 WHERE id = nrow; RAISE division_by_zero;
 			END CASE;
 		EXCEPTION
@@ -133,6 +158,8 @@ class Cursor:
 
     def __init__(self, r, spread):
         columns, self.where, order = query(r, spread)
+        while columns.split(", ")[0] in ("p", "w", "doc", "h", "ts") or "<->" in (order or ""):
+            columns, self.where, order = query(r, spread)
         self.order = order or columns.split(", ")[0]
         self.path = r.choice(["index", "index-only", "index", "bitmap"])
         first = self.order.split()[0]

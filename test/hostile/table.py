@@ -24,7 +24,18 @@ CREATE OPERATOR CLASS abs_ops FOR TYPE int USING inplace_btree AS
 CREATE FUNCTION third(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 / 3; END';
 """
 
-COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad")
+# Operator classes of extensions.  Where the server has none of these, use_contrib(False) is called.
+CONTRIB = """
+CREATE SCHEMA more;
+CREATE EXTENSION btree_gin SCHEMA more;
+CREATE EXTENSION btree_gist SCHEMA more;
+CREATE EXTENSION hstore SCHEMA more;
+CREATE EXTENSION intarray SCHEMA more;
+CREATE EXTENSION pg_trgm SCHEMA more;
+"""
+contrib = True
+
+COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad", "p", "r", "w", "doc", "h", "ts")
 
 TABLE = """
 CREATE TABLE t (
@@ -37,7 +48,13 @@ CREATE TABLE t (
 	ci text COLLATE nocase,
 	j int,
 	a int[],
-	pad text
+	pad text,
+	p point,
+	r int4range,
+	w text COLLATE "C",
+	doc jsonb,
+	h {hstore},
+	ts tsvector
 ) USING inplace WITH (fillfactor = {fillfactor}, autovacuum_enabled = {autovacuum})
 """
 
@@ -74,9 +91,46 @@ INDEXES = [
     ("t_k_btree_third", "USING btree ((k / 3), s)"),
     ("t_j_btree_part", "USING btree (s) WHERE j > 5"),
     ("t_k_hash", "USING hash (k)"),
+    ("t_n_hash", "USING hash (n)"),
+    ("t_s_hash", "USING hash (s)"),
+    ("t_j_hash_part", "USING hash (j) WHERE k > 3"),
+    ("t_k_hash_expr", "USING hash ((k % 7))"),
     ("t_a_gin", "USING gin (a)"),
+    ("t_a_gin_slow", "USING gin (a) WITH (fastupdate = off)"),
+    ("t_a_gin_part", "USING gin (a) WHERE j > 5"),
+    ("t_p_gist", "USING gist (p)"),
+    ("t_p_gist_part", "USING gist (p) WHERE j > 5"),
+    ("t_p_gist_expr", "USING gist (box(p, p)) WHERE k IS NOT NULL"),
+    ("t_r_gist", "USING gist (r)"),
+    ("t_r_gist_incl", "USING gist (r) INCLUDE (j, pad)"),
+    ("t_r_p_gist", "USING gist (r, p)"),
+    ("t_r_spgist", "USING spgist (r)"),
     ("t_j_brin", "USING brin (j)"),
+    ("t_doc_gin", "USING gin (doc)"),
+    ("t_doc_gin_path", "USING gin (doc jsonb_path_ops) WITH (fastupdate = off)"),
+    ("t_doc_gin_part", "USING gin (a, doc) WHERE j > 5"),
+    ("t_doc_gin_expr", "USING gin ((doc -> 'b'))"),
+    ("t_ts_gin", "USING gin (ts)"),
+    ("t_ts_gist", "USING gist (ts)"),
+    ("t_r_gist_low", "USING gist (r) INCLUDE (pad) WITH (fillfactor = 10)"),
 ]
+CONTRIB_INDEXES = [
+    ("t_w_gin_trgm", "USING gin (w more.gin_trgm_ops)"),
+    ("t_w_gin_trgm_slow", "USING gin (w more.gin_trgm_ops) WITH (fastupdate = off)"),
+    ("t_w_gist_trgm", "USING gist (w more.gist_trgm_ops)"),
+    ("t_h_gin", "USING gin (h more.gin_hstore_ops)"),
+    ("t_h_gist", "USING gist (h more.gist_hstore_ops)"),
+    ("t_a_gin_int", "USING gin (a more.gin__int_ops)"),
+    ("t_a_gist_int", "USING gist (a more.gist__int_ops)"),
+    ("t_k_s_gin", "USING gin (k more.int4_ops, s more.text_ops)"),
+    ("t_n_gin", "USING gin (n more.numeric_ops)"),
+    ("t_k_gist", "USING gist (k more.gist_int4_ops)"),
+    ("t_s_n_gist", "USING gist (s more.gist_text_ops, n more.gist_numeric_ops)"),
+    # (btree_gist of 15 compares NaN as C does, and misses rows, on heap too)
+    ("t_f_gist", "USING gist (f more.gist_float8_ops, p) WHERE f <> 'nan'"),
+]
+INDEXES += CONTRIB_INDEXES
+OTHERS = [i for i in INDEXES if any(f"USING {method} " in i[1] for method in ("gin", "hash", "gist"))]
 COMPUTED = [i for i in INDEXES if " WHERE " in i[1] or "((" in i[1]]
 UNIQUE_INDEXES = [
     ("t_u", "USING inplace_btree (u)"),
@@ -135,28 +189,80 @@ def a_value(r):
     return "{" + ",".join(str(r.randint(1, 6)) for _ in range(r.randint(0, 3))) + "}"
 
 
+def p_value(r):
+    return f"point({r.randint(0, 6)}, {r.randint(0, 6)})"
+
+
+def r_value(r):
+    lo = r.randint(0, 20)
+    return r.choice([f"int4range({lo}, {lo + r.randint(0, 5)})"] * 8 + ["int4range(NULL, 4)", "'empty'::int4range"])
+
+
+def words(r):
+    return [r.choice(["maple", "mapping", "oak", "oaken", "birch", "pine"]) for _ in range(r.randint(0, 3))]
+
+
+def w_value(r):
+    return "'" + " ".join(words(r)) + "'"
+
+
+def ts_value(r):
+    return w_value(r) + "::tsvector"
+
+
+def doc_value(r):
+    return (f"jsonb_build_object('a', {r.randint(1, 4)}, 'b', to_jsonb('{a_value(r)}'::int[]), "
+            f"'{r.choice('cde')}', '{s_value(r)}')")
+
+
+def h_value(r):
+    return "'" + ", ".join(f"{key}=>{r.randint(1, 3)}" for key in r.sample("abcd", r.randint(0, 3))) + "'"
+
+
+def use_contrib(there):
+    """Are the extensions there?  (In their place h is a text.)"""
+    global contrib
+    contrib = there
+    if not there:
+        for index in CONTRIB_INDEXES:
+            if index in INDEXES:
+                INDEXES.remove(index)
+                OTHERS.remove(index)
+
+
 def maybe_null(r, text, chance=0.06):
     return "NULL" if r.random() < chance else text
 
 
 def row_values(r, id, spread):
     """A row of VALUES for COLUMNS."""
-    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
+    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
         id, maybe_null(r, k_value(r)), maybe_null(r, f"'{s_value(r)}'"), maybe_null(r, r.randint(1, spread)),
         maybe_null(r, n_value(r)), maybe_null(r, f_value(r)), maybe_null(r, f"'{ci_value(r)}'"),
-        maybe_null(r, r.randint(0, 10)), maybe_null(r, f"'{a_value(r)}'"), f"repeat('p', {r.randint(0, 40)})")
+        maybe_null(r, r.randint(0, 10)), maybe_null(r, f"'{a_value(r)}'"), f"repeat('p', {r.randint(0, 40)})",
+        maybe_null(r, p_value(r)), maybe_null(r, r_value(r)), maybe_null(r, w_value(r)), maybe_null(r, doc_value(r)),
+        maybe_null(r, h_value(r)), maybe_null(r, ts_value(r)))
 
 
 class Schema:
     def __init__(self, r):
         self.rows = r.choice([60, 200, 400])
+        # after how many updates may a row that has former keys in other methods' indexes move?
+        self.limit = r.choice([0, 0, 1, 2, 24])
         self.spread = self.rows + r.randint(20, 200)    # values of u
         self.indexes = r.sample(INDEXES, r.randint(4, 9))
         self.indexes += [i for i in r.sample(COMPUTED, 2) if i not in self.indexes]
+        self.indexes += [i for i in r.sample(OTHERS, r.choice([0, 2, 4])) if i not in self.indexes]
         self.unique = r.sample(UNIQUE_INDEXES, r.choice([0, 1, 1, 2]))
         if not any(name == "t_k" for name, _ in self.indexes):
             self.indexes.insert(0, INDEXES[0])
-        self.table = TABLE.format(fillfactor=r.choice([50, 90, 100]), autovacuum=r.choice(["on", "off"]))
+        # so many entries alike that a search for one of them gives up
+        self.alike = r.random() < 0.1
+        if self.alike:
+            self.rows = 1500
+            if not any(name == "t_r_gist_low" for name, _ in self.indexes):
+                self.indexes.append(next(i for i in INDEXES if i[0] == "t_r_gist_low"))
+        self.table = TABLE.format(hstore="more.hstore" if contrib else "text", fillfactor=r.choice([50, 90, 100]), autovacuum=r.choice(["on", "off"]))
 
     def setup(self, r):
         """Statements; those that make unique indexes may fail."""
@@ -164,6 +270,8 @@ class Schema:
         yield self.table
         rows = [row_values(r, i, self.spread) for i in range(1, self.rows + 1)]
         yield f"INSERT INTO t VALUES {', '.join(rows)}"
+        if self.alike:
+            yield "UPDATE t SET r = '[1,2)', pad = repeat('p', 200) WHERE id % 10 <> 0"
         yield f"UPDATE t SET u = CASE WHEN id % 17 = 0 AND {r.randint(0, 1)} = 1 THEN NULL ELSE id END"
         if any(name == "t_u_nulls" for name, _ in self.unique):
             yield "UPDATE t SET u = id WHERE u IS NULL"
@@ -180,8 +288,55 @@ class Schema:
         raise KeyError(name)
 
 
+def contrib_query(r):
+    word = r.choice(["maple", "map", "oak", "oaken", "pin", "birch", "pine oak"])
+    key, other = r.choice("abcd"), r.choice("abcd")
+    return r.choice([
+        lambda: ("w", f"w LIKE '%{word}%'", None),
+        lambda: ("w", f"w ILIKE '{word}%' AND w NOT LIKE '%oaken%'", None),
+        lambda: ("w", f"w ~ '{word}.*(birch|pine)'", None),
+        lambda: ("w", f"w OPERATOR(more.%) '{word}'", None),
+        lambda: ("w", "w IS NOT NULL", f"w OPERATOR(more.<->) '{word}'"),
+        lambda: ("h", f"h OPERATOR(more.@>) {h_value(r)}::more.hstore", None),
+        lambda: ("h", f"h OPERATOR(more.?) '{key}' AND k > 2", None),
+        lambda: ("h", f"h OPERATOR(more.?&) '{{{key},{other}}}'", None),
+        lambda: ("h", f"h OPERATOR(more.?|) '{{{key},{other}}}' OR h OPERATOR(more.@>) 'a=>1'", None),
+        lambda: ("a", f"a OPERATOR(more.@@) '{r.randint(1, 6)}&!{r.randint(1, 6)}'::more.query_int", None),
+        lambda: ("a", f"a OPERATOR(more.@@) '!{r.randint(1, 6)}'::more.query_int", None),
+        lambda: ("a", f"a OPERATOR(more.&&) '{{{r.randint(1, 6)},{r.randint(1, 6)}}}'", None),
+        lambda: ("a", f"a OPERATOR(more.@>) '{{{r.randint(1, 6)}}}'", None),
+        lambda: ("k, s", f"k = {k_value(r)} AND s >= '{s_value(r)}'", None),
+        lambda: ("n", f"n BETWEEN {n_value(r)} AND {n_value(r)}", None),
+        lambda: ("k", "k IS NOT NULL", f"k OPERATOR(more.<->) {k_value(r)}"),
+        lambda: ("s, n", f"s <= '{s_value(r)}' AND n > {n_value(r)}", None),
+        lambda: ("f, p", f"f < {r.randint(-2, 3)} AND f <> 'nan' AND p << {p_value(r)}", None),
+    ])()
+
+
+def words_query(r):
+    """Of text search and jsonb."""
+    one, two = r.choice(["maple", "oak", "birch", "pine"]), r.choice(["mapping", "oaken", "birch", "pine"])
+    return r.choice([
+        lambda: ("ts", f"ts @@ '{one} & !{two}'::tsquery", None),
+        lambda: ("ts", f"ts @@ '!{one}'::tsquery", None),
+        lambda: ("ts", f"ts @@ '{one} | {two[:3]}:*'::tsquery", None),
+        lambda: ("doc", f"doc @> '{{\"a\": {r.randint(1, 4)}}}'", None),
+        lambda: ("doc", f"doc @> '{{\"b\": [{r.randint(1, 6)}]}}' AND k > 2", None),
+        lambda: ("doc", f"doc ? '{r.choice('cde')}' AND j > 5", None),
+        lambda: ("doc", f"doc ?& '{{c,a}}' OR doc @@ '$.a == {r.randint(1, 4)}'", None),
+        lambda: ("doc", f"doc @? '$.b[*] ? (@ > {r.randint(1, 6)})'", None),
+        lambda: ("doc", f"doc -> 'b' @> '[{r.randint(1, 6)}]'", None),
+        lambda: ("doc", f"doc @> '{{\"a\": 1}}' AND a @> '{{{r.randint(1, 6)}}}' AND j > 5", None),
+    ])()
+
+
 def query(r, spread):
     """(columns an index may give alone, condition, order or None)"""
+    x = r.random()
+    if x < 0.15 and contrib:
+        return contrib_query(r)
+    if x < 0.25:
+        return words_query(r)
     lo = r.randint(-7, 24)
     hi = lo + r.choice([0, 1, 5, 30])
     ulo = r.randint(1, spread)
@@ -244,6 +399,27 @@ def query(r, spread):
         lambda: ("k", f"k |<| {hi}", None),
         lambda: ("a", f"a = '{a_value(r)}'", None),
         lambda: ("a", f"a @> '{{{r.randint(1, 6)}}}' AND k BETWEEN {lo} AND {hi}", None),
+        lambda: ("a", f"a && '{{{r.randint(1, 6)},{r.randint(1, 6)}}}'", None),
+        lambda: ("a", f"a <@ '{{1,2,{r.randint(1, 6)}}}'", None),
+        lambda: ("a", f"a @> '{{{r.randint(1, 6)}}}' AND j > 5", None),
+        lambda: ("a", "a @> '{}'", None),
+        lambda: ("a", f"a @> '{{{r.randint(1, 6)},{r.randint(1, 6)}}}'", None),
+        lambda: ("n", f"n = {n_value(r)} OR a @> '{{{r.randint(1, 6)}}}'", None),
+        lambda: ("j", f"j = {r.randint(0, 10)} AND k > 3", None),
+        lambda: ("p", f"p <@ box(point(0, 0), {p_value(r)})", None),
+        lambda: ("p", f"p ~= {p_value(r)}", None),
+        lambda: ("p", f"p <@ box(point(0, 0), {p_value(r)}) AND j > 5", None),
+        lambda: ("p", f"p << {p_value(r)} AND r && {r_value(r)}", None),
+        lambda: ("p", f"box(p, p) && box({p_value(r)}, {p_value(r)}) AND k IS NOT NULL", None),
+        lambda: ("r", f"r && {r_value(r)}", None),
+        lambda: ("r, j", f"r @> {r.randint(0, 24)}", None),
+        lambda: ("r, j, pad", f"r <@ {r_value(r)}", None),
+        lambda: ("r", f"r = {r_value(r)}", None),
+        lambda: ("r", f"r @> {r.randint(0, 24)} OR p ~= {p_value(r)}", None),
+        lambda: ("p", "p IS NULL", None),
+        lambda: ("p", "p IS NOT NULL", f"p <-> {p_value(r)}"),
+        lambda: ("p", f"p <@ box(point(0, 0), {p_value(r)})", f"p <-> {p_value(r)}"),
+        lambda: ("p", "j > 5", f"p <-> {p_value(r)}"),
         lambda: ("k", f"k = {k_value(r)} AND s = '{s_value(r)}' AND j > {r.randint(0, 10)}", None),
         lambda: ("k", f"k = {k_value(r)} OR u = {ulo} OR n = {n_value(r)} OR j = {r.randint(0, 10)}", None),
         lambda: ("k", f"k = {k_value(r)} OR (s = '{s_value(r)}' AND a @> '{{{r.randint(1, 6)}}}')", None),

@@ -21,7 +21,7 @@ $node->safe_psql('postgres', q{
 	CREATE EXTENSION inplace;
 	CREATE EXTENSION pg_walinspect;
 	CREATE TABLE t (id int PRIMARY KEY, p point, n int, v text);
-	CREATE INDEX ON t USING gist (p);
+	CREATE INDEX ON t USING spgist (p);
 	CREATE INDEX ON t (n)});
 $node->backup('b');
 my $standby = PostgreSQL::Test::Cluster->new('standby');

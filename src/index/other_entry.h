@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * other_entry.h
+ *	  Entries of hash and GiST indexes that are looked for; see gist_entry.c and
+ *	  hash_entry.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_OTHER_ENTRY_H
+#define INPLACE_OTHER_ENTRY_H
+
+#include "inplace.h"
+
+/* of a version, in the index */
+typedef struct EntryValues
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+} EntryValues;
+
+/* is there an entry of the TID already? */
+typedef enum EntrySought
+{
+	ENTRY_MISSING,
+	ENTRY_THERE,
+	ENTRY_NOT_SEEN				/* on so many pages */
+} EntrySought;
+
+/* before a row is changed, no more pages are looked at for it */
+#define MAX_PAGES_TO_VISIT	50
+
+/* with 0 for max_pages all pages are looked at that need be */
+extern bool inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b);
+extern EntrySought inplace_gist_find_entry(Relation index, EntryValues *values,
+										   ItemPointer tid, int max_pages);
+extern EntrySought inplace_hash_find_entry(Relation index, Datum value,
+										   ItemPointer tid, int max_pages);
+
+#endif							/* INPLACE_OTHER_ENTRY_H */

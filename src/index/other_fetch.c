@@ -1,0 +1,284 @@
+/*-------------------------------------------------------------------------
+ *
+ * other_fetch.c
+ *	  Rows that a scan of a hash or GiST index comes to by stale entries.
+ *
+ * The scan is the server's, and tells the table a TID alone.  For a row that is
+ * IP_STALE the entry may be of another version than the snapshot sees, and there may be
+ * several entries that the scan comes to.  What is done about it:
+ *	 - The executor is told to recheck the condition, on the version that is seen
+ *	   (xs_recheck; hash indexes always say so).  It does not recheck the predicate of
+ *	   the index, so that is done here.
+ *	 - A row is returned once (GiST).  It may be updated after it was returned, and the scan
+ *	   come to its new entry, which leads to the version that was returned.  So all rows
+ *	   that are returned are noted, if the index is marked as one with such updates.  A hash
+ *	   index has a TID once under a hash value (other_method.c), and can be read backward,
+ *	   where no row would be the first.
+ *	 - Where a GiST index returns rows by their distance, that of the entry which the
+ *	   version seen has is computed, as GiST does it.  If the scan is not at that distance, it
+ *	   is not this entry, and the row has not been returned: the scan will come to it, or
+ *	   has been there.
+ *	 - An index-only scan of a GiST index returns what the entry has.  So the entry has to
+ *	   say what one of the version seen would say, value by value as it is read out of
+ *	   entries.
+ *
+ * The scan's state is found by where the TID is that the table is asked for: a field of it,
+ * as is the flag "call again".  Nobody else but a scan calls with both.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/gist_private.h"
+#include "access/htup_details.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_type_d.h"
+#include "common/hashfn.h"
+#include "index/entry.h"
+#include "index/key.h"
+#include "index/other_fetch.h"
+#include "index/other_mark.h"
+#include "index/other_method.h"
+#include "page/compare.h"
+#include "utils/float.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* rows of a page */
+typedef struct ReturnedRows
+{
+	BlockNumber blk;
+	char		status;			/* of the hash table */
+	uint64		rows[MaxHeapTuplesPerPage / 64 + 1];
+} ReturnedRows;
+
+#define SH_PREFIX		returned
+#define SH_ELEMENT_TYPE	ReturnedRows
+#define SH_KEY_TYPE		BlockNumber
+#define SH_KEY			blk
+#define SH_HASH_KEY(tb, key)	murmurhash32(key)
+#define SH_EQUAL(tb, a, b)		((a) == (b))
+#define SH_SCOPE		static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* has the row been returned?  If not, it is noted that it is now. */
+static bool
+has_been_returned(OtherFetch *of, const ItemPointerData *tid)
+{
+	BlockNumber blk = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
+	uint64		bit = UINT64CONST(1) << (off % 64);
+	ReturnedRows *page;
+	bool		found;
+
+	if (of->returned == NULL)
+		of->returned = returned_create(of->cxt, 64, NULL);
+	page = returned_insert(of->returned, blk, &found);
+	if (!found)
+		memset(page->rows, 0, sizeof(page->rows));
+	if (page->rows[off / 64] & bit)
+		return true;
+	page->rows[off / 64] |= bit;
+	return false;
+}
+
+/*
+ * May rows be updated in place under the index while the snapshot is there?  What is found out
+ * first holds for the scan (other_mark.c).
+ */
+static bool
+matters(OtherFetch *of, Relation index)
+{
+	if (!of->asked)
+	{
+		of->marked = inplace_other_marked(index->rd_rel->relpersistence,
+										  RelationGetRelid(index));
+		of->asked = true;
+	}
+	return of->marked;
+}
+
+/*
+ * A scan of a GiST index returns a row that is not IP_STALE, and has not been returned.
+ */
+void
+inplace_other_returns(OtherFetch *of, IndexScanDesc scan, const ItemPointerData *tid)
+{
+	Relation	index = scan->indexRelation;
+
+	if (index->rd_rel->relam == GIST_AM_OID && matters(of, index))
+		(void) has_been_returned(of, tid);
+}
+
+/* NULL: it is no scan that asks */
+IndexScanDesc
+inplace_scan_of_fetch(IndexFetchTableData *fetch, ItemPointer tid, bool *call_again)
+{
+	char	   *scan = (char *) tid - offsetof(IndexScanDescData, xs_heaptid);
+
+	if ((char *) call_again != scan + offsetof(IndexScanDescData, xs_heap_continue))
+		return NULL;
+	if (((IndexScanDesc) scan)->xs_heapfetch != fetch)
+		return NULL;
+	return (IndexScanDesc) scan;
+}
+
+void
+inplace_other_fetch_reset(OtherFetch *of)
+{
+	if (of->returned != NULL)
+		returned_destroy(of->returned);
+	of->returned = NULL;
+	if (of->work != NULL)
+		MemoryContextDelete(of->work);
+	of->work = NULL;
+}
+
+/*
+ * The distance of an entry from what the scan's i-th ordering compares with, as GiST itself
+ * has it; false: it has none.
+ */
+static bool
+entry_distance(IndexScanDesc scan, int i, IndexTuple itup, float8 *distance, bool *recheck)
+{
+	GISTSTATE  *state = ((GISTScanOpaque) scan->opaque)->giststate;
+	ScanKey		key = &scan->orderByData[i];
+	PGAlignedBlock leaf;
+	GISTENTRY	entry;
+	bool		isnull;
+	Datum		datum = index_getattr(itup, key->sk_attno, state->leafTupdesc, &isnull);
+
+	if (isnull || (key->sk_flags & SK_ISNULL))
+		return false;
+	/* (operator classes ask the page whether it is a leaf) */
+	gistinitpage((Page) leaf.data, F_LEAF);
+	gistdentryinit(state, key->sk_attno - 1, &entry, datum, scan->indexRelation,
+				   (Page) leaf.data, FirstOffsetNumber, false, false);
+	*distance = DatumGetFloat8(FunctionCall5Coll(&key->sk_func, key->sk_collation,
+												 PointerGetDatum(&entry),
+												 key->sk_argument,
+												 Int16GetDatum(key->sk_strategy),
+												 ObjectIdGetDatum(key->sk_subtype),
+												 PointerGetDatum(recheck)));
+	return true;
+}
+
+/*
+ * Is the scan at the distance at which it returns this entry?  (Indexes with distances that
+ * are not in floating point take no updates.)
+ */
+static bool
+is_at_distance_of(IndexScanDesc scan, IndexTuple itup)
+{
+	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
+
+	for (int i = 0; i < scan->numberOfOrderBys; i++)
+	{
+		float8		distance;
+		bool		recheck = false;
+
+		if (so->orderByTypes[i] != FLOAT8OID && so->orderByTypes[i] != FLOAT4OID)
+			continue;
+		if (!entry_distance(scan, i, itup, &distance, &recheck))
+		{
+			if (!scan->xs_orderbynulls[i])
+				return false;
+			continue;
+		}
+		if (scan->xs_orderbynulls[i])
+			return false;
+		if (so->orderByTypes[i] == FLOAT8OID ?
+			!float8_eq(distance, DatumGetFloat8(scan->xs_orderbyvals[i])) :
+			!float4_eq((float4) distance, DatumGetFloat4(scan->xs_orderbyvals[i])))
+			return false;
+		scan->xs_recheckorderby |= recheck;
+	}
+	return true;
+}
+
+/* does the entry that the scan returns say what this one would say? */
+static bool
+says_the_same(IndexScanDesc scan, IndexTuple itup)
+{
+	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
+	HeapTuple	said = gistFetchTuple(so->giststate, scan->indexRelation, itup);
+	TupleDesc	desc = scan->xs_hitupdesc;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		bool		a_null;
+		bool		b_null;
+		Datum		a = heap_getattr(said, i + 1, desc, &a_null);
+		Datum		b = heap_getattr(scan->xs_hitup, i + 1, desc, &b_null);
+
+		if (a_null != b_null ||
+			(!a_null && !inplace_same_value(a, b, att->attbyval, att->attlen)))
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_of_version(IndexScanDesc scan, TupleTableSlot *slot)
+{
+	Relation	index = scan->indexRelation;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	IndexTuple	itup;
+
+	if (inplace_key_of_slot(index, slot, values, isnull) != KEY_FOUND)
+		return false;
+	if (index->rd_rel->relam != GIST_AM_OID ||
+		(!scan->xs_want_itup && scan->numberOfOrderBys == 0))
+		return true;
+	inplace_payload_of_slot(index, slot, values, isnull);
+	itup = gistFormTuple(((GISTScanOpaque) scan->opaque)->giststate, index,
+						 values, isnull, true);
+	return (!scan->xs_want_itup || says_the_same(scan, itup)) &&
+		is_at_distance_of(scan, itup);
+}
+
+/*
+ * A scan has come to a row that is IP_STALE, of which its snapshot sees the version in the
+ * slot.  Is it to be returned for this entry?
+ */
+bool
+inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
+						   const ItemPointerData *tid, TupleTableSlot *slot)
+{
+	Relation	index = scan->indexRelation;
+	bool		gist = index->rd_rel->relam == GIST_AM_OID;
+	MemoryContext old;
+	bool		counts;
+
+	if (!inplace_other_took(index))
+		return true;
+	/* (a hash index may have come to take updates since the scan began) */
+	if (gist ? !matters(of, index) :
+		!inplace_key_is_computed(index) ||
+		!inplace_other_marked(index->rd_rel->relpersistence, RelationGetRelid(index)))
+		return true;
+	if (inplace_key_is_computed(index) ||
+		(gist && (scan->xs_want_itup || scan->numberOfOrderBys > 0)))
+	{
+		if (of->work == NULL)
+			of->work = AllocSetContextCreate(of->cxt, "inplace other entry",
+											 ALLOCSET_SMALL_SIZES);
+		old = MemoryContextSwitchTo(of->work);
+		counts = is_of_version(scan, slot);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(of->work);
+		if (!counts)
+			return false;
+	}
+	if (!gist)
+		return true;
+	if (has_been_returned(of, tid))
+		return false;
+	if (!scan->xs_want_itup)
+		scan->xs_recheck = true;
+	return true;
+}

@@ -1,0 +1,37 @@
+/*-------------------------------------------------------------------------
+ *
+ * other_fetch.h
+ *	  Rows that a scan of a hash or GiST index comes to by stale entries; see
+ *	  other_fetch.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef INPLACE_OTHER_FETCH_H
+#define INPLACE_OTHER_FETCH_H
+
+#include "inplace.h"
+
+#include "access/relscan.h"
+#include "executor/tuptable.h"
+
+/* what a scan keeps for it; begins as zeros */
+typedef struct OtherFetch
+{
+	MemoryContext cxt;
+	struct returned_hash *returned; /* rows, a bit each */
+	MemoryContext work;
+	bool		asked;
+	bool		marked;			/* ... whether there may be updates in place
+								 * (other_mark.c): so it is */
+} OtherFetch;
+
+extern IndexScanDesc inplace_scan_of_fetch(IndexFetchTableData *fetch,
+										   ItemPointer tid, bool *call_again);
+extern void inplace_other_returns(OtherFetch *of, IndexScanDesc scan,
+								  const ItemPointerData *tid);
+extern bool inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
+									   const ItemPointerData *tid,
+									   TupleTableSlot *slot);
+extern void inplace_other_fetch_reset(OtherFetch *of);
+
+#endif							/* INPLACE_OTHER_FETCH_H */

@@ -1,0 +1,310 @@
+/*-------------------------------------------------------------------------
+ *
+ * other_mark.c
+ *	  Under which indexes of other methods than inplace_btree have rows ever been updated in
+ *	  place (other_method.c)?
+ *
+ * Nothing is asked of all others by scans, by VACUUM, or by the planner.  Before the first such
+ * update an index is marked: the meta page of the undo of permanent tables gets its OID, and
+ * another format version, which a library that does not know of such updates refuses.
+ * An index keeps its mark for good, since nobody knows when the last former key has gone.  (So the
+ * OID of an index that was dropped may come to stand for another one, which does no harm.)
+ * If the page is full the last mark is for all indexes.  Temporary tables need no marks:
+ * nobody else reads them, nor does their session with another setting.
+ *
+ * A scan asks once, when it returns its first row.  If there is no mark it does not note what it
+ * returns (other_fetch.c), nor is an index-only scan kept from the planner (gist_only.c).
+ * So the index must not take such updates as long as there are snapshots from before the mark.
+ * These see the xid of the transaction that sets it as running, or as yet to come.  So it is noted,
+ * and until it precedes the horizon rows move.  Then the first update that need not takes it
+ * off the mark.  The record of that has standbys end what such snapshots they have.
+ *
+ * GIN and hash indexes do not wait: what is done about them is decided when a stale row is met.
+ *
+ * The setting does not change while the server runs.  So where it is off, the marks are as they
+ * are, but on a standby, whose primary may have it on.
+ *
+ * Lock order: the meta page alone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/transam.h"
+#include "index/other_mark.h"
+#include "index/other_method.h"
+#include "undo/undo.h"
+#include "undo/undorel.h"
+#include "utils/hsearch.h"
+#include "wal/log_vacuum.h"
+
+/* on the meta page, from the header to pd_lower; docs/format.md */
+typedef struct OtherMark
+{
+	Oid			indexid;		/* InvalidOid: all that have none of their own */
+	uint32		unused;
+	FullTransactionId since;	/* the index takes updates when this precedes
+								 * the horizon; invalid: it does */
+} OtherMark;
+
+#define MAX_MARKS \
+	((BLCKSZ - SizeOfPageHeaderData - MAXALIGN(sizeof(UndoPageSpecial))) / \
+	 sizeof(OtherMark))
+
+typedef enum MarkState
+{
+	MARK_NONE,
+	MARK_WAITS,
+	MARK_TAKES
+} MarkState;
+
+typedef struct KnownMark
+{
+	Oid			indexid;		/* must be first */
+	MarkState	state;			/* MARK_NONE: and none will come */
+} KnownMark;
+
+/*
+ * What this process knows, and of which undo relation.  That may be another one the next time:
+ * the extension may be dropped and created again, or its creation be rolled back.
+ */
+static HTAB *known = NULL;
+static Oid	known_relid;
+static RelFileLocator known_locator;
+
+static KnownMark *
+find_known(Relation undorel, Oid indexid)
+{
+	if (known == NULL || known_relid != undorel->rd_id ||
+		!RelFileLocatorEquals(known_locator, RelLocator(undorel)))
+		return NULL;
+	return hash_search(known, &indexid, HASH_FIND, NULL);
+}
+
+static void
+note_known(Relation undorel, Oid indexid, MarkState state)
+{
+	KnownMark  *mark;
+
+	if (known != NULL &&
+		(known_relid != undorel->rd_id ||
+		 !RelFileLocatorEquals(known_locator, RelLocator(undorel))))
+	{
+		hash_destroy(known);
+		known = NULL;
+	}
+	if (known == NULL)
+	{
+		HASHCTL		ctl = {0};
+
+		ctl.keysize = sizeof(Oid);
+		ctl.entrysize = sizeof(KnownMark);
+		known = hash_create("inplace marked indexes", 16, &ctl, HASH_ELEM | HASH_BLOBS);
+		known_relid = undorel->rd_id;
+		known_locator = RelLocator(undorel);
+	}
+	mark = hash_search(known, &indexid, HASH_ENTER, NULL);
+	mark->state = state;
+}
+
+static int
+count_marks(Page meta)
+{
+	if (PageIsNew(meta))
+		return 0;
+	return (((PageHeader) meta)->pd_lower - SizeOfPageHeaderData) / sizeof(OtherMark);
+}
+
+static OtherMark *
+mark_at(Page meta, int i)
+{
+	return (OtherMark *) ((char *) meta + SizeOfPageHeaderData) + i;
+}
+
+/* the page is locked; NULL: the index has none */
+static OtherMark *
+find_mark(Page meta, Oid indexid)
+{
+	OtherMark  *all = NULL;
+
+	for (int i = 0; i < count_marks(meta); i++)
+	{
+		OtherMark  *mark = mark_at(meta, i);
+
+		if (mark->indexid == indexid)
+			return mark;
+		if (!OidIsValid(mark->indexid))
+			all = mark;
+	}
+	return all;
+}
+
+static MarkState
+state_of(const OtherMark *mark)
+{
+	return mark == NULL ? MARK_NONE :
+		FullTransactionIdIsValid(mark->since) ? MARK_WAITS : MARK_TAKES;
+}
+
+static pg_noinline MarkState
+look_at_mark(Relation undorel, Oid indexid)
+{
+	bool		may_come = inplace_update_under_others || RecoveryInProgress();
+	Buffer		meta;
+	MarkState	state;
+
+	AssertNoPageLock();
+	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	state = state_of(find_mark(BufferGetPage(meta), indexid));
+	UnlockReleaseBuffer(meta);
+	if (state != MARK_NONE || !may_come)
+		note_known(undorel, indexid, state);
+	return state;
+}
+
+/*
+ * May rows have been updated so under the index?  No page is locked.  Of a temporary table only its
+ * session's own setting tells.
+ */
+bool
+inplace_other_marked(char persistence, Oid indexid)
+{
+	Relation	undorel;
+	KnownMark  *mark;
+
+	if (persistence == RELPERSISTENCE_TEMP)
+		return inplace_update_under_others;
+	undorel = UndoRelGet(UNDO_LOGGED, true);
+	if (undorel == NULL)
+		return false;
+	mark = find_known(undorel, indexid);
+	return (mark != NULL ? mark->state : look_at_mark(undorel, indexid)) != MARK_NONE;
+}
+
+/*
+ * Has an index of a table that is not temporary begun to take updates?  No page is locked.
+ */
+bool
+inplace_other_has_begun(Oid indexid)
+{
+	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
+
+	return undorel != NULL && look_at_mark(undorel, indexid) == MARK_TAKES;
+}
+
+/*
+ * Does the index take updates, as far as this process knows?  A page may be locked.
+ */
+bool
+inplace_other_known_taking(Relation table, Oid indexid)
+{
+	KnownMark  *mark;
+
+	if (RelationUsesLocalBuffers(table))
+		return true;
+	mark = find_known(UndoRelGet(UNDO_LOGGED, false), indexid);
+	return mark != NULL && mark->state == MARK_TAKES;
+}
+
+/* in a critical section */
+static OtherMark *
+add_mark(Page meta, Oid indexid, bool waits, FullTransactionId xid)
+{
+	int			n = count_marks(meta);
+	OtherMark  *mark = mark_at(meta, n);
+	UndoPageSpecial *special = UndoPageGetSpecial(meta);
+
+	memset(mark, 0, sizeof(OtherMark));
+	mark->indexid = n == MAX_MARKS - 1 ? InvalidOid : indexid;
+	mark->since = waits || !OidIsValid(mark->indexid) ? xid : InvalidFullTransactionId;
+	((PageHeader) meta)->pd_lower += sizeof(OtherMark);
+	UndoVersionAdd(&special->version, UNDO_HAS_OTHER_KEYS);
+	return mark;
+}
+
+/*
+ * Mark the index if it has none.  Returns what the mark says then.
+ */
+static FullTransactionId
+see_to_mark(Relation undorel, Oid indexid, bool waits)
+{
+	FullTransactionId xid = GetTopFullTransactionId();
+	Buffer		meta = ReadBuffer(undorel, UNDO_META_BLOCK);
+	OtherMark  *mark;
+	FullTransactionId since;
+
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	mark = find_mark(BufferGetPage(meta), indexid);
+	if (mark == NULL)
+	{
+		LockBuffer(meta, BUFFER_LOCK_UNLOCK);
+		LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
+		mark = find_mark(BufferGetPage(meta), indexid);
+	}
+	if (mark == NULL)
+	{
+		START_CRIT_SECTION();
+		mark = add_mark(BufferGetPage(meta), indexid, waits, xid);
+		MarkBufferDirty(meta);
+		log_newpage_buffer(meta, true);
+		END_CRIT_SECTION();
+	}
+	since = mark->since;
+	UnlockReleaseBuffer(meta);
+	return since;
+}
+
+/*
+ * Nobody has a snapshot from before the mark any more.  On standbys somebody may.  (A mark that
+ * has waited for long may be so old that its xid means nothing to them.)
+ */
+static void
+end_waiting(Relation undorel, Oid indexid)
+{
+	uint64		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	Buffer		meta = ReadBuffer(undorel, UNDO_META_BLOCK);
+	OtherMark  *mark;
+
+	LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
+	mark = find_mark(BufferGetPage(meta), indexid);
+	Assert(mark != NULL);
+	if (FullTransactionIdIsValid(mark->since))
+	{
+		TransactionId xid = XidFromFullTransactionId(mark->since);
+
+		if (next - U64FromFullTransactionId(mark->since) > MaxTransactionId / 4)
+			xid = InvalidTransactionId;
+		START_CRIT_SECTION();
+		mark->since = InvalidFullTransactionId;
+		MarkBufferDirty(meta);
+		inplace_log_others_begin(undorel, meta, xid);
+		END_CRIT_SECTION();
+	}
+	UnlockReleaseBuffer(meta);
+}
+
+/*
+ * A row's key in the index is about to be updated; the transaction has an xid.  May it be in
+ * place?  No page is locked.  "waits": what a scan does depends on the mark.
+ */
+bool
+inplace_other_start_taking(Relation table, Oid indexid, bool waits)
+{
+	Relation	undorel;
+	FullTransactionId since;
+
+	AssertNoPageLock();
+	if (inplace_other_known_taking(table, indexid))
+		return true;
+	undorel = UndoRelGet(UNDO_LOGGED, false);
+	since = see_to_mark(undorel, indexid, waits);
+	if (FullTransactionIdIsValid(since))
+	{
+		if (!GlobalVisCheckRemovableFullXid(table, since))
+			return false;
+		end_waiting(undorel, indexid);
+	}
+	note_known(undorel, indexid, MARK_TAKES);
+	return true;
+}
