@@ -1,7 +1,7 @@
 """What the sessions of the hostile test do."""
 
 from compare import WrongAnswer, difference, key_value, null_key, settings
-from table import (a_value, ci_value, f_value, k_value, maybe_null, n_value, query, row_values, s_value)
+from table import (a_value, ci_value, doc_value, f_value, k_value, maybe_null, n_value, query, row_values, s_value)
 
 # Errors that concurrency brings: none of them says that something is wrong.
 EXPECTED = {
@@ -38,6 +38,10 @@ def assignment(r, spread):
         lambda: "n = CASE WHEN n < 4 THEN n + 4 ELSE n - 4 END, u = u",
         lambda: f"a = '{a_value(r)}'",
         lambda: f"pad = repeat('{r.choice('xyz')}', {r.choice([0, 3, 30, 60])})",
+        lambda: f"doc = {doc_value(r)}",
+        lambda: f"doc = sealed(overlay(body(doc) PLACING 'XYZ' FROM {r.randint(1, 15000)}))",
+        lambda: f"doc = sealed(body(doc) || repeat('end', {r.choice([1, 100, 700])})), pad = 'x'",
+        lambda: f"doc = sealed('front' || left(body(doc), {r.randint(3000, 12000)})), k = k + 1",
         lambda: f"pad = repeat('w', {r.choice([10, 300, 1500])})",
     ])()
 
@@ -91,7 +95,7 @@ BEGIN
 	PERFORM setseed(seed);
 	FOR i IN 1..times LOOP
 		nrow := 1 + floor(random() * nrows);
-		what := floor(random() * 18);
+		what := floor(random() * 21);
 		BEGIN
 			CASE what
 			WHEN 0, 1 THEN UPDATE t SET k = floor(random() * 26) WHERE id = nrow;
@@ -112,6 +116,11 @@ BEGIN
 			WHEN 14 THEN UPDATE t SET f = -f WHERE id = nrow;
 			WHEN 16 THEN UPDATE t SET s = CASE WHEN s < 's4' THEN 's6' ELSE 's2' END WHERE id BETWEEN nrow AND nrow + 2;
 			WHEN 17 THEN UPDATE t SET s = 's7', j = 2 WHERE id = nrow; UPDATE t SET s = 's1', j = 9 WHERE id = nrow;
+			WHEN 18 THEN UPDATE t SET doc = sealed(overlay(body(doc) PLACING 'churn' || i FROM 1 + (random() * 9000)::int)) WHERE id BETWEEN nrow AND nrow + 3;
+			WHEN 19 THEN UPDATE t SET doc = sealed(left(body(doc), 3000 + (random() * 9000)::int) || i) WHERE id = nrow;
+			WHEN 20 THEN
+				UPDATE t SET doc = sealed(body(doc) || 'back') WHERE id = nrow;
+				IF checked((SELECT doc FROM t WHERE id = nrow)) <> '' THEN RAISE division_by_zero; END IF;
 			WHEN 15 THEN UPDATE t SET k = 7 WHERE id = nrow; RAISE division_by_zero;
 			END CASE;
 		EXCEPTION

@@ -21,10 +21,20 @@ CREATE OPERATOR |>| (leftarg = int, rightarg = int, function = abs_gt, restrict 
 CREATE OPERATOR CLASS abs_ops FOR TYPE int USING inplace_btree AS
 	OPERATOR 1 |<|, OPERATOR 2 |<=|, OPERATOR 3 |=|, OPERATOR 4 |>=|, OPERATOR 5 |>|,
 	FUNCTION 1 abs_cmp(int, int);
+-- A large value begins with a checksum of what follows: bytes of two changes are noticed.
+CREATE FUNCTION sealed(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN md5($1) || $1;
+CREATE FUNCTION body(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN substr($1, 33);
+CREATE FUNCTION checked(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	IF left(v, 32) <> md5(substr(v, 33)) THEN
+		RAISE data_corrupted USING MESSAGE = format('bytes of more than one value: %s of %s', left(v, 40), length(v));
+	END IF;
+	RETURN left(v, 32) || length(v);
+END $$;
 CREATE FUNCTION third(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 / 3; END';
 """
 
-COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad")
+COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad", "checked(doc)")
 
 TABLE = """
 CREATE TABLE t (
@@ -37,7 +47,8 @@ CREATE TABLE t (
 	ci text COLLATE nocase,
 	j int,
 	a int[],
-	pad text
+	pad text,
+	doc text
 ) USING inplace WITH (fillfactor = {fillfactor}, autovacuum_enabled = {autovacuum})
 """
 
@@ -68,6 +79,9 @@ INDEXES = [
     ("t_k_third", "USING inplace_btree ((third(k)), s)"),
     ("t_j_third", "USING inplace_btree (s) INCLUDE (id) WHERE third(j) = 1"),
     ("t_k_abs", "USING inplace_btree (k abs_ops)"),
+    ("t_doc", "USING inplace_btree ((left(doc, 1)), k)"),
+    ("t_doc_md5", "USING inplace_btree ((md5(doc))) INCLUDE (k) WHERE j > 3"),
+    ("t_doc_btree", "USING btree ((left(doc, 1)))"),
     ("t_a", "USING inplace_btree (a)"),
     ("t_j_btree", "USING btree (j)"),
     ("t_k_btree", "USING btree (k)"),
@@ -135,16 +149,23 @@ def a_value(r):
     return "{" + ",".join(str(r.randint(1, 6)) for _ in range(r.randint(0, 3))) + "}"
 
 
+def doc_value(r):
+    """3 to 20 kB"""
+    first = r.randint(1, 1000)
+    return f"sealed((SELECT string_agg(md5(g::text), '') FROM generate_series({first}, {first + r.randint(90, 600)}) g))"
+
+
 def maybe_null(r, text, chance=0.06):
     return "NULL" if r.random() < chance else text
 
 
 def row_values(r, id, spread):
     """A row of VALUES for COLUMNS."""
-    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
+    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
         id, maybe_null(r, k_value(r)), maybe_null(r, f"'{s_value(r)}'"), maybe_null(r, r.randint(1, spread)),
         maybe_null(r, n_value(r)), maybe_null(r, f_value(r)), maybe_null(r, f"'{ci_value(r)}'"),
-        maybe_null(r, r.randint(0, 10)), maybe_null(r, f"'{a_value(r)}'"), f"repeat('p', {r.randint(0, 40)})")
+        maybe_null(r, r.randint(0, 10)), maybe_null(r, f"'{a_value(r)}'"), f"repeat('p', {r.randint(0, 40)})",
+        maybe_null(r, doc_value(r), 0.7))
 
 
 class Schema:
@@ -161,7 +182,9 @@ class Schema:
     def setup(self, r):
         """Statements; those that make unique indexes may fail."""
         yield "DROP TABLE IF EXISTS t"
+        yield f"SET inplace.toast_in_place = {r.choice(['on', 'on', 'on', 'off'])}"
         yield self.table
+        yield f"ALTER TABLE t ALTER doc SET STORAGE {r.choice(['EXTERNAL', 'EXTERNAL', 'EXTENDED'])}"
         rows = [row_values(r, i, self.spread) for i in range(1, self.rows + 1)]
         yield f"INSERT INTO t VALUES {', '.join(rows)}"
         yield f"UPDATE t SET u = CASE WHEN id % 17 = 0 AND {r.randint(0, 1)} = 1 THEN NULL ELSE id END"
@@ -242,6 +265,10 @@ def query(r, spread):
         lambda: ("u", f"third(j) < 2 AND u > {ulo}", f"u{order}"),
         lambda: ("k", f"k |=| {k_value(r)}", None),
         lambda: ("k", f"k |<| {hi}", None),
+        lambda: ("id, checked(doc)", f"id BETWEEN {ulo - 30} AND {ulo}", None),
+        lambda: ("k, checked(doc)", f"left(doc, 1) = '{r.randint(0, 9)}'", None),
+        lambda: ("k, checked(doc)", f"left(doc, 1) > 'a' AND k > {lo}", None),
+        lambda: ("k", f"md5(doc) > '{r.randint(0, 9)}' AND j > 3", None),
         lambda: ("a", f"a = '{a_value(r)}'", None),
         lambda: ("a", f"a @> '{{{r.randint(1, 6)}}}' AND k BETWEEN {lo} AND {hi}", None),
         lambda: ("k", f"k = {k_value(r)} AND s = '{s_value(r)}' AND j > {r.randint(0, 10)}", None),
