@@ -320,9 +320,9 @@ DefineSettings(void)
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.toast_in_place",
 							 "TOAST tables of new inplace tables are inplace tables, where updates of large values are in place.",
-							 "Asked when a TOAST table is made. On trial.",
+							 "Asked when a TOAST table is made.",
 							 &inplace_toast_in_place,
-							 false,
+							 true,
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */

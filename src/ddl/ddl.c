@@ -32,7 +32,7 @@
 #include "utils/builtins.h"
 
 /* setting inplace.toast_in_place */
-bool		inplace_toast_in_place = false;
+bool		inplace_toast_in_place = true;
 
 static void
 inplace_set_new_filelocator(Relation rel, const RelFileLocator *newloc,

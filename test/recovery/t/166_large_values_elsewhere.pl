@@ -50,7 +50,7 @@ my $sub = new_node('subscriber', conf => $conf, allows_streaming => 'logical');
 $_->start, one($_, $functions), one($_, $tables) foreach $pub, $sub;
 one($pub, $rows);
 one($pub, 'CREATE PUBLICATION p FOR TABLE t');
-$sub->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION '" . $pub->connstr('postgres') . "' PUBLICATION p");
+$sub->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION '" . $pub->connstr . " dbname=postgres' PUBLICATION p");
 $sub->wait_for_subscription_sync($pub, 's') if $sub->can('wait_for_subscription_sync');
 foreach my $change (@changes)
 {
