@@ -35,7 +35,7 @@
 
 #define INPLACE_FORMAT_VERSION	3
 
-/* that of a database which has had evicted rows (UndoNoteEvictions) */
+/* that of one which has had evicted rows, or large values in place (UndoNoteEvictions) */
 #define INPLACE_FORMAT_EVICTED	4
 
 #ifdef WORDS_BIGENDIAN

@@ -276,7 +276,7 @@ UndoNotesEvictions(UndoKind kind)
 }
 
 /*
- * There are going to be evicted rows: a version of inplace that does not know of these
+ * There are going to be evicted rows, or large values in place: a version of inplace that does not know of these
  * is to refuse the database.  It stays so, for one that has had none yet is read by both.
  * The record is the server's, an image of the page.  Nothing is locked.
  */

@@ -1,9 +1,9 @@
 -- TOAST tables that are inplace tables: updates of large values are in place.
-SET inplace.toast_in_place = on;
+SHOW inplace.toast_in_place;
 CREATE TABLE tip_h (id int PRIMARY KEY, n int, ext text, cmp text, doc jsonb) USING heap;
 ALTER TABLE tip_h ALTER ext SET STORAGE EXTERNAL;
 CREATE TABLE tip_i (LIKE tip_h INCLUDING ALL) USING inplace;
-RESET inplace.toast_in_place;
+SET inplace.toast_in_place = off;
 CREATE TABLE tip_off (a text) USING inplace;
 CREATE VIEW tip_methods AS
     SELECT c.relname, m.amname AS toast_method
@@ -219,7 +219,7 @@ ALTER TABLE tip_grow_h ALTER a SET STORAGE EXTERNAL;
 CREATE TABLE tip_grow_i (LIKE tip_grow_h INCLUDING ALL) USING inplace WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off);
 INSERT INTO tip_grow_h SELECT id, tip_text(9000, id) FROM generate_series(1, 40) id;
 INSERT INTO tip_grow_i SELECT * FROM tip_grow_h;
-RESET inplace.toast_in_place;
+SET inplace.toast_in_place = off;
 CREATE TABLE tip_pages2 AS SELECT tip_toast_pages('tip_grow_h') AS h, tip_toast_pages('tip_grow_i') AS i;
 SELECT i <= h AS not_larger FROM tip_pages2;
 BEGIN;
