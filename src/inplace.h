@@ -34,9 +34,13 @@
 #include "no_lock.h"
 
 #define INPLACE_FORMAT_VERSION	3
-
-/* that of one which has had evicted rows, or large values in place (UndoNoteEvictions) */
-#define INPLACE_FORMAT_EVICTED	4
+/*
+ * The version of undo's meta page is that and the sum of these: what libraries that do not know
+ * of it must refuse.
+ */
+#define UNDO_HAS_EVICTED		1	/* UndoNoteEvictions() */
+#define UNDO_HAS_LARGE_VALUES	4	/* UndoNoteLargeValues() */
+#define UNDO_VERSION_BITS		(UNDO_HAS_EVICTED | UNDO_HAS_LARGE_VALUES)
 
 #ifdef WORDS_BIGENDIAN
 #error "inplace reads and writes its pages in little-endian order only"

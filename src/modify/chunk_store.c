@@ -585,9 +585,8 @@ inplace_chunks_store(Relation rel, Relation toastrel, Datum value,
 	}
 	if (!replaced)
 	{
-		/* a version of inplace that does not know of these is to refuse the database */
 		if (UndoKindOf(toastrel) != UNDO_TEMP)
-			UndoNoteEvictions(UndoKindOf(toastrel));
+			UndoNoteLargeValues(UndoKindOf(toastrel));
 		cs.is_new = true;
 		cs.nold = 0;
 		if (copied == NULL || !keep_id(&cs, copied))

@@ -185,4 +185,17 @@ typedef struct UndoPageSpecial
 
 #define UndoPageGetSpecial(page) ((UndoPageSpecial *) PageGetSpecialPointer(page))
 
+/* of the meta page: what it says besides the format's version (inplace.h) */
+static inline bool
+UndoVersionHas(uint32 version, uint32 bit)
+{
+	return ((version - INPLACE_FORMAT_VERSION) & bit) != 0;
+}
+
+static inline void
+UndoVersionAdd(uint32 *version, uint32 bit)
+{
+	*version = INPLACE_FORMAT_VERSION + ((*version - INPLACE_FORMAT_VERSION) | bit);
+}
+
 #endif							/* INPLACE_UNDO_H */

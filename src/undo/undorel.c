@@ -256,16 +256,51 @@ UndoCheckMetaPage(Relation undorel)
 				 errmsg("block %u of relation \"%s.%s\" is not an undo page of inplace",
 						UNDO_META_BLOCK, INPLACE_SCHEMA,
 						RelationGetRelationName(undorel))));
-	if (version < INPLACE_FORMAT_VERSION || version > INPLACE_FORMAT_EVICTED)
+	if (version < INPLACE_FORMAT_VERSION ||
+		((version - INPLACE_FORMAT_VERSION) & ~UNDO_VERSION_BITS) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("undo of this database has format version %u, this version of inplace reads versions %u and %u",
-						version, INPLACE_FORMAT_VERSION, INPLACE_FORMAT_EVICTED),
+				 errmsg("undo of this database has format version %u, this version of inplace reads versions %u to %u",
+						version, INPLACE_FORMAT_VERSION,
+						INPLACE_FORMAT_VERSION + UNDO_VERSION_BITS),
 				 errhint("Dump the database with the build of inplace that wrote it, and restore the dump.")));
 }
 
 /* the undo relations of which this process knows that their meta page says so */
 static RelFileLocator notes_evictions[UNDO_SHARED_KINDS];
+static RelFileLocator notes_large_values[UNDO_SHARED_KINDS];
+
+/*
+ * A library that does not know of it is to refuse the database.  It stays so, for one
+ * that has had none yet is read by both.  The record is the server's, an image of the page.
+ * Nothing is locked.
+ */
+static void
+note_in_meta_page(UndoKind kind, uint32 bit, RelFileLocator *noted)
+{
+	Relation	undorel = UndoRelGet(kind, false);
+	Buffer		buffer;
+	Page		page;
+
+	AssertNoPageLock();
+	if (RelFileLocatorEquals(*noted, RelLocator(undorel)))
+		return;
+	buffer = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page) &&
+		!UndoVersionHas(UndoPageGetSpecial(page)->version, bit))
+	{
+		START_CRIT_SECTION();
+		UndoVersionAdd(&UndoPageGetSpecial(page)->version, bit);
+		MarkBufferDirty(buffer);
+		if (kind == UNDO_LOGGED)
+			log_newpage_buffer(buffer, true);
+		END_CRIT_SECTION();
+	}
+	UnlockReleaseBuffer(buffer);
+	*noted = RelLocator(undorel);
+}
 
 bool
 UndoNotesEvictions(UndoKind kind)
@@ -276,33 +311,19 @@ UndoNotesEvictions(UndoKind kind)
 }
 
 /*
- * There are going to be evicted rows, or large values in place: a version of inplace that does not know of these
- * is to refuse the database.  It stays so, for one that has had none yet is read by both.
- * The record is the server's, an image of the page.  Nothing is locked.
+ * There are going to be evicted rows.
  */
 void
 UndoNoteEvictions(UndoKind kind)
 {
-	Relation	undorel = UndoRelGet(kind, false);
-	Buffer		buffer;
-	Page		page;
+	note_in_meta_page(kind, UNDO_HAS_EVICTED, &notes_evictions[kind]);
+}
 
-	AssertNoPageLock();
-	if (UndoNotesEvictions(kind))
-		return;
-	buffer = ReadBuffer(undorel, UNDO_META_BLOCK);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
-	if (!PageIsNew(page) &&
-		UndoPageGetSpecial(page)->version < INPLACE_FORMAT_EVICTED)
-	{
-		START_CRIT_SECTION();
-		UndoPageGetSpecial(page)->version = INPLACE_FORMAT_EVICTED;
-		MarkBufferDirty(buffer);
-		if (kind == UNDO_LOGGED)
-			log_newpage_buffer(buffer, true);
-		END_CRIT_SECTION();
-	}
-	UnlockReleaseBuffer(buffer);
-	notes_evictions[kind] = RelLocator(undorel);
+/*
+ * There are going to be values in a TOAST table of ours.
+ */
+void
+UndoNoteLargeValues(UndoKind kind)
+{
+	note_in_meta_page(kind, UNDO_HAS_LARGE_VALUES, &notes_large_values[kind]);
 }

@@ -28,6 +28,13 @@ one($node, q{
 	CREATE TABLE e (id int PRIMARY KEY, a text) USING inplace;
 	ALTER TABLE e ALTER a SET STORAGE EXTERNAL;
 	INSERT INTO e SELECT g, random_text(2500 + g * 20, g) FROM generate_series(1, 200) g});
+# A library that knows of neither is to refuse the database.
+sub undo_version
+{
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	return unpack('V', substr(slurp_file($node->data_dir . '/' . one($node, q{SELECT pg_relation_filepath('inplace.undo_log')})), 8192 - 4, 4));
+}
+is(undo_version(), '7', 'the meta page of undo says that there are large values in place');
 my $evicted = q{SELECT evicted(toast_of('e'))};
 my $size = q{SELECT pg_relation_size(toast_of('e'))};
 
@@ -73,6 +80,7 @@ is(one($node, $evicted), '0', 'nothing is evicted yet');
 one($node, q{VACUUM e; INSERT INTO e SELECT g, random_text(2500 + g * 10, g) FROM generate_series(201, 300) g});
 cmp_ok(one($node, $evicted), '>', 100, 'chunks have been evicted');
 cmp_ok(one($node, $size), '<', 1.3 * $before, 'and the TOAST table has hardly grown');
+is(undo_version(), '8', '... and that there are evicted rows');
 all_see('evicted');
 one($node, q{UPDATE e SET a = 'front' || a WHERE id % 3 > 0});
 all_see('others changed');
