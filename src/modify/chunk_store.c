@@ -40,6 +40,7 @@
 #include "modify/modify.h"
 #include "page/tuple.h"
 #include "undo/space.h"
+#include "undo/undorel.h"
 #include "wal/logical.h"
 
 /* rows inserted together */

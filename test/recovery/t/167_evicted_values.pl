@@ -83,9 +83,10 @@ one($node, q{UPDATE e SET a = a || random_text(1900, -id) WHERE id % 5 = 1});
 hold($node);
 one($node, q{DELETE FROM e WHERE id % 2 = 0});
 my $before = one($node, $size);
-is(one($node, $evicted), '0', 'nothing is evicted yet');
+# (what is moved may have found room so already)
+my $were = one($node, $evicted);
 one($node, q{VACUUM e; INSERT INTO e SELECT g, random_text(2500 + g * 10, g) FROM generate_series(201, 300) g});
-cmp_ok(one($node, $evicted), '>', 100, 'chunks have been evicted');
+cmp_ok(one($node, $evicted), '>', 100 + $were, 'chunks have been evicted');
 cmp_ok(one($node, $size), '<', 1.3 * $before, 'and the TOAST table has hardly grown');
 is(undo_version(), '8', '... and that there are evicted rows');
 all_see('evicted');
