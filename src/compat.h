@@ -308,6 +308,13 @@ ZeroExtend(SMgrRelation reln, ForkNumber fork, BlockNumber blk, int n)
 	index_beginscan(table, index, snapshot, nkeys, norderbys)
 #endif
 
+/* what an update says of indexes: nothing to do is 0 */
+#if PG_VERSION_NUM >= 160000
+typedef TU_UpdateIndexes UpdateIndexesResult;
+#else
+typedef bool UpdateIndexesResult;
+#endif
+
 /* RelationIsLogicallyLogged needs it up to 15 */
 #include "catalog/catalog.h"
 

@@ -40,7 +40,9 @@
  */
 #define UNDO_HAS_EVICTED		1	/* UndoNoteEvictions() */
 #define UNDO_HAS_OTHER_KEYS		2	/* index/other_mark.c */
-#define UNDO_VERSION_BITS		(UNDO_HAS_EVICTED | UNDO_HAS_OTHER_KEYS)
+#define UNDO_HAS_LARGE_VALUES	4	/* UndoNoteLargeValues() */
+#define UNDO_VERSION_BITS		(UNDO_HAS_EVICTED | UNDO_HAS_OTHER_KEYS | \
+								 UNDO_HAS_LARGE_VALUES)
 
 #ifdef WORDS_BIGENDIAN
 #error "inplace reads and writes its pages in little-endian order only"

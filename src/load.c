@@ -40,6 +40,7 @@
 #include "own.h"
 #include "page/protect.h"
 #include "modify/modify.h"
+#include "modify/chunk.h"
 #include "modify/room.h"
 #include "page/recent.h"
 #include "redo/redo.h"
@@ -113,6 +114,8 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 {
 	int			save_depth = inplace_executor_depth;
 	EState	   *save_estate = inplace_executor_estate;
+	PlannedStmt *stmt = queryDesc->plannedstmt;
+	PlannedStmt serial;
 	bool		outer;
 	bool		closed;
 
@@ -128,6 +131,17 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	inplace_executor_depth++;
 	inplace_executor_estate = queryDesc->estate;
 	closed = UndoHoldBeforeRun(queryDesc, count > 0);
+
+	/*
+	 * values among its parameters may be such as no worker can fetch (the
+	 * plan is shared)
+	 */
+	if (stmt->parallelModeNeeded && inplace_given_rolled_back())
+	{
+		serial = *stmt;
+		serial.parallelModeNeeded = false;
+		queryDesc->plannedstmt = &serial;
+	}
 	PG_TRY();
 	{
 		if (prev_ExecutorRun_hook)
@@ -137,6 +151,7 @@ InplaceExecutorRun(EXECUTOR_RUN_PARAMS)
 	}
 	PG_FINALLY();
 	{
+		queryDesc->plannedstmt = stmt;
 		UndoHoldAfterRun(closed);
 		NoLockLeaveQuery(outer);
 		inplace_executor_depth = save_depth;
@@ -200,7 +215,8 @@ static const struct config_enum_entry default_index_methods[] = {
 
 static const UndoRows rows_of_undo = {
 	.restore = InplaceRestoreTid,
-	.find_releasable = UndoFindReleasable
+	.find_releasable = UndoFindReleasable,
+	.after_upgrade = inplace_settle_marked
 };
 
 /* of updates under indexes of other methods */
@@ -224,7 +240,7 @@ DefineOtherIndexSettings(void)
 }
 
 static void
-DefineSettings(void)
+DefineSettingsOfUndo(void)
 {
 	DefineCustomIntVariable("inplace.undo_extents",
 							"Largest number of undo extents in use on the server.",
@@ -268,19 +284,25 @@ DefineSettings(void)
 							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
-	DefineCustomIntVariable("inplace.row_locks_in_memory",
-							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
-							"The others are written to the rows. Zero writes all.",
-							&inplace_row_locks_in_memory,
-							16, 0, MEMORY_LOCKS,
-							PGC_USERSET, 0,
-							NULL, NULL, NULL);
 	DefineCustomIntVariable("inplace.max_undo_workers",
 							"Largest number of undo workers at a time.",
 							"There is one for each database with undo; they come out of max_worker_processes.",
 							&inplace_max_undo_workers,
 							3, 1, UNDO_MAX_WORKERS,
 							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+}
+
+static void
+DefineSettings(void)
+{
+	DefineSettingsOfUndo();
+	DefineCustomIntVariable("inplace.row_locks_in_memory",
+							"Row locks of a session, FOR UPDATE and FOR NO KEY UPDATE, that are kept in memory.",
+							"The others are written to the rows. Zero writes all.",
+							&inplace_row_locks_in_memory,
+							16, 0, MEMORY_LOCKS,
+							PGC_USERSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("inplace.adaptive_freezing",
 							 "VACUUM freezes the pages that are likely to stay unchanged.",
@@ -318,6 +340,13 @@ DefineSettings(void)
 							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	DefineOtherIndexSettings();
+	DefineCustomBoolVariable("inplace.toast_in_place",
+							 "TOAST tables of new inplace tables are inplace tables, where updates of large values are in place.",
+							 "Asked when a TOAST table is made.",
+							 &inplace_toast_in_place,
+							 true,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	/* settings of other files go here, before the prefix is closed */
 	MarkGUCPrefixReserved("inplace");
 }
@@ -357,6 +386,7 @@ _PG_init(void)
 	inplace_opclass_init();
 	inplace_heap_readers_init();
 	inplace_whose_page_init();
+	inplace_after_upgrade_init();
 	inplace_default_table_init();
 	ConvertStatsInit();
 	FreezeForgetInit();
@@ -372,5 +402,6 @@ _PG_init(void)
 	InplaceRegisterMemoryLockCallbacks();
 	InplaceRegisterLockPrepare();
 	UndoHoldInit();
+	inplace_given_init();
 	inplace_preloaded = true;
 }

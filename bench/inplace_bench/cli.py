@@ -36,6 +36,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--seconds", type=_positive)
     p.add_argument("--rounds", type=_positive)
     p.add_argument("--clients", type=_positive, default=8)
+    p.add_argument("--doc-kb", type=_positive, default=10)
+    p.add_argument("--held", action="store_true")
     p.add_argument("--json")
     p.add_argument("--report")
     p.add_argument("--quick", action="store_true")
@@ -97,7 +99,7 @@ def main() -> int:
     if a.against == "inplace":
         p.error("--against another method than inplace")
     params = Params(a.scale or (2 if a.quick else 10), a.seconds or (2 if a.quick else 20), a.clients,
-                    a.unit)
+                    a.unit, a.doc_kb, a.held)
     rounds = a.rounds or (2 if a.quick else 5)
     writable(p, a.json, a.report)
     if a.check_only:
@@ -111,7 +113,8 @@ def main() -> int:
     try:
         document = {"format": 1, "facts": server.facts(), "against": a.against,
                     "params": {"scale": params.scale, "seconds": params.seconds,
-                               "clients": params.clients, "rounds": rounds}, "workloads": {}}
+                               "clients": params.clients, "rounds": rounds,
+                               "doc_kb": params.doc_kb, "held": params.held}, "workloads": {}}
         for name, result in run_all(server, [WORKLOADS[n] for n in names], a.against, params, rounds):
             document["workloads"][name] = result
             if a.json:

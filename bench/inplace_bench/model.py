@@ -15,6 +15,8 @@ class Params:
     seconds: int
     clients: int
     unit: int = 100000      # rows for each of scale, where pgbench does not say
+    doc_kb: int = 10        # of the workload "documents"
+    held: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@
 
 #include "access/amapi.h"
 #include "access/nbtree.h"
+#include "access/sysattr.h"
 #include "catalog/catalog.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
@@ -43,7 +44,9 @@
 #include "executor/executor.h"
 #include "index/btree_handler.h"
 #include "index/late_open.h"
+#include "modify/toast.h"
 #include "nodes/execnodes.h"
+#include "optimizer/optimizer.h"
 #include "page/page.h"
 #include "page/slot.h"
 #include "page/tuple.h"
@@ -80,6 +83,7 @@ typedef struct BuildState
 	EState	   *estate;
 	ExprContext *econtext;
 	ExprState  *predicate;
+	Bitmapset  *attrs;			/* that the index looks at */
 	TupleTableSlot *slot;
 
 	TransactionId oldest_xmin;	/* valid if SnapshotAny */
@@ -94,6 +98,21 @@ typedef struct BuildState
 	OlderVersion *older;
 } BuildState;
 
+/* the columns that the index looks at, as RelationGetIndexAttrBitmap() has them */
+static Bitmapset *
+index_attrs(const IndexInfo *info)
+{
+	Bitmapset  *attrs = NULL;
+
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+		if (info->ii_IndexAttrNumbers[i] != 0)
+			attrs = bms_add_member(attrs, info->ii_IndexAttrNumbers[i] -
+								   FirstLowInvalidHeapAttributeNumber);
+	pull_varattnos((Node *) info->ii_Expressions, 1, &attrs);
+	pull_varattnos((Node *) info->ii_Predicate, 1, &attrs);
+	return attrs;
+}
+
 static void
 eval_begin(BuildState *bs)
 {
@@ -102,6 +121,7 @@ eval_begin(BuildState *bs)
 	bs->slot = table_slot_create(bs->table, NULL);
 	bs->econtext->ecxt_scantuple = bs->slot;
 	bs->predicate = ExecPrepareQual(bs->info->ii_Predicate, bs->estate);
+	bs->attrs = index_attrs(bs->info);
 }
 
 static void
@@ -126,6 +146,24 @@ eval_row(BuildState *bs, Datum *values, bool *isnull)
 		return false;
 	FormIndexDatum(bs->info, bs->slot, bs->estate, values, isnull);
 	return true;
+}
+
+/*
+ * Have the large values of the slot's row in memory, which is a version that may be
+ * nobody's by now, or is deleted.  False if they are gone: it needs no entry.
+ */
+static bool
+hold_values(BuildState *bs)
+{
+	MemoryContext old;
+	bool		held;
+
+	if (!OidIsValid(bs->table->rd_rel->reltoastrelid))
+		return true;
+	old = MemoryContextSwitchTo(bs->econtext->ecxt_per_tuple_memory);
+	held = inplace_toast_hold_values(bs->slot, bs->attrs);
+	MemoryContextSwitchTo(old);
+	return held;
 }
 
 static void
@@ -534,7 +572,7 @@ report_former_keys(BuildState *bs, InplaceScanDesc scan, OlderVersion *v)
 
 	MemoryContextReset(bs->econtext->ecxt_per_tuple_memory);
 	if (!is_of_evicted(v) && inplace_scan_store(scan, off, bs->slot) &&
-		eval_row(bs, values, isnull))
+		hold_values(bs) && eval_row(bs, values, isnull))
 		keys = add_reported(bs, keys, values, isnull);
 
 	for (; v != NULL && v->off == off; v = v->next)
@@ -543,7 +581,7 @@ report_former_keys(BuildState *bs, InplaceScanDesc scan, OlderVersion *v)
 
 		CHECK_FOR_INTERRUPTS();
 		store_older(bs, scan, v);
-		if (!eval_row(bs, values, isnull) ||
+		if (!hold_values(bs) || !eval_row(bs, values, isnull) ||
 			is_reported(bs, keys, values, isnull))
 			continue;
 		keys = add_reported(bs, keys, values, isnull);
@@ -574,7 +612,8 @@ report_older_versions(BuildState *bs, InplaceScanDesc scan)
 			continue;
 		}
 		store_older(bs, scan, v);
-		report_row(bs, false);
+		if (hold_values(bs))
+			report_row(bs, false);
 		v = v->next;
 	}
 }
@@ -634,7 +673,8 @@ report_page(BuildState *bs, InplaceScanDesc scan, Snapshot snapshot)
 			continue;
 		if (snapshot != SnapshotAny)
 			live++;
-		report_row(bs, (entry & SCAN_NOT_ALIVE) == 0);
+		if ((entry & SCAN_NOT_ALIVE) == 0 || hold_values(bs))
+			report_row(bs, (entry & SCAN_NOT_ALIVE) == 0);
 	}
 
 	if (bs->older != NULL)

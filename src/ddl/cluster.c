@@ -31,7 +31,6 @@
 
 #include "access/heaptoast.h"
 #include "catalog/catalog.h"
-#include "catalog/storage.h"
 #include "commands/progress.h"
 #include "ddl/cluster.h"
 #include "ddl/cluster_push.h"
@@ -39,6 +38,7 @@
 #include "executor/executor.h"
 #include "index/entry.h"
 #include "index/index_fetch.h"
+#include "modify/chunk.h"
 #include "modify/modify.h"
 #include "modify/toast.h"
 #include "page/page.h"
@@ -53,7 +53,6 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 #include "vacuum/compat_vacuum.h"
-
 
 /*
  * In sort tuples, whose header nobody else looks at:
@@ -83,6 +82,9 @@ typedef struct CopyState
 	MemoryContext row_cxt;		/* reset for each row */
 	CopyWalk   *copies;
 	MoveLinks  *links;			/* or NULL */
+	ValueCopies *values;		/* of the row's versions, or NULL */
+	ValueCopies *moved_values;	/* of rows that moved, and all others with
+								 * versions */
 	HTAB	   *seen;			/* rows that an index scan may find twice */
 	BlockNumber checked;		/* old block known to need no restoring, whose
 								 * copy is in page */
@@ -115,7 +117,36 @@ form_new(CopyState *cs, bool has_external, Size *len)
 
 	return inplace_toast_insert_or_update(cs->new, slot, NULL, NULL, len,
 										  TABLE_INSERT_SKIP_FSM |
-										  TABLE_INSERT_NO_LOGICAL);
+										  TABLE_INSERT_NO_LOGICAL,
+										  cs->values);
+}
+
+/*
+ * Before a row is written: may versions of it share values?  Where rows have moved
+ * they may with those of another place.
+ */
+static void
+begin_values(CopyState *cs, ItemPointer tid, bool versions)
+{
+	cs->values = NULL;
+	if (!OidIsValid(cs->new->rd_rel->reltoastrelid) ||
+		(!versions && !inplace_cluster_is_moved_to(cs->links, tid)))
+		return;
+	if (cs->links == NULL)
+		cs->values = inplace_copies_begin(cs->row_cxt);
+	else if (cs->moved_values == NULL)
+		cs->moved_values = inplace_copies_begin(GetMemoryChunkContext(cs));
+	if (cs->links != NULL)
+		cs->values = cs->moved_values;
+	inplace_copies_set_newest(cs->values, true);
+}
+
+static void
+end_values(CopyState *cs)
+{
+	if (cs->values != NULL && cs->values != cs->moved_values)
+		inplace_copies_end(cs->values, cs->new);
+	cs->values = NULL;
 }
 
 /*
@@ -142,7 +173,7 @@ finish_new_slot(CopyState *cs)
  * The tuple of the new table for a version of the old one: dropped columns
  * are nulls, missing ones are filled in, large values are in the new TOAST
  * table.  The header's fixed part is that of the old tuple.  blk and off are for
- * errors.
+ * errors.  NULL if values are gone of a version that is no row's newest.
  */
 static InplaceTupleHeader
 reform(CopyState *cs, BlockNumber blk, OffsetNumber off,
@@ -166,9 +197,12 @@ reform(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	finish_new_slot(cs);
 
 	new = form_new(cs, (tup->t_natts & IP_HASEXTERNAL) != 0, newlen);
-	nattsflags = new->t_natts;
-	*new = *tup;
-	new->t_natts = nattsflags;
+	if (new != NULL)
+	{
+		nattsflags = new->t_natts;
+		*new = *tup;
+		new->t_natts = nattsflags;
+	}
 
 	ExecClearTuple(cs->new_slot);
 	ExecClearTuple(cs->old_slot);
@@ -222,43 +256,53 @@ write_simple(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	InplaceTupleHeader new;
 	Size		newlen;
 
+	TidSet(&old_tid, blk, off);
+	begin_values(cs, &old_tid, false);
 	new = reform(cs, blk, off, tup, len, &newlen);
+	end_values(cs);
 	set_fresh(cs, new, tup->t_xid, fresh_cid(tup),
 			  (tup->t_infomask & IP_FROZEN) != 0);
 	inplace_insert_raw(cs->new, new, newlen,
 					   TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
 					   cs->bistate, &tid);
-	TidSet(&old_tid, blk, off);
 	inplace_cluster_note_row(cs->links, &old_tid, &tid);
 }
 
 /*
  * The walk begins at an evicted row.  In the new table it stands as a deleted row does:
  * with the values of the version before, to which the walk is moved on.  If nobody
- * needs that it has none.
+ * needs that it has none, and the result is false.
  */
-static void
+static bool
 collect_evicted(CopyState *cs, ChainWalk *walk, CopyVersion *v)
 {
 	InplaceTupleHeaderData gone = *walk->tuple;
 
 	v->cid = InvalidCommandId;
+	v->tuple = NULL;
+	if (cs->values != NULL)
+		inplace_copies_set_newest(cs->values, false);
 	if (inplace_walk_back_needed(walk, cs->oldest_xmin))
-	{
 		v->tuple = reform(cs, walk->blk, walk->off, walk->tuple, walk->len, &v->len);
-		gone.t_natts = v->tuple->t_natts;
-	}
-	else
+	if (v->tuple != NULL)
 	{
-		v->len = SizeOfInplaceTupleHeader;
-		v->tuple = palloc(v->len);
+		gone.t_natts = v->tuple->t_natts;
+		*v->tuple = gone;
+		return true;
 	}
+	v->len = SizeOfInplaceTupleHeader;
+	v->tuple = palloc(v->len);
 	*v->tuple = gone;
+	return false;
 }
 
 /*
  * Collect the versions of a row that are to be written, the newest first.  Returns
- * their number.
+ * their number, which is 0 if nobody needs the row.
+ *
+ * Who needed a version may have gone since this command began.  Undo of its large values
+ * may then be given back before the row's own.  So the first version without them ends
+ * the chain.
  */
 static int
 collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
@@ -279,9 +323,8 @@ collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	if (HdrIsEvicted(walk->tuple))
 	{
 		v[n].replaced = replaced;
-		collect_evicted(cs, walk, &v[n++]);
 		*versions = v;
-		if (HdrIsEvicted(walk->tuple))
+		if (!collect_evicted(cs, walk, &v[n++]))
 			return n;
 		replaced = walk->rec.replaced;
 	}
@@ -294,8 +337,13 @@ collect_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 			max *= 2;
 			v = repalloc(v, max * sizeof(CopyVersion));
 		}
+		if (cs->values != NULL)
+			inplace_copies_set_newest(cs->values, n == 0 &&
+									  !(walk->tuple->t_infomask & IP_DELETED));
 		v[n].tuple = reform(cs, blk, off, walk->tuple, walk->len,
 							&v[n].len);
+		if (v[n].tuple == NULL)
+			break;
 		v[n].cid = fresh_cid(walk->tuple);
 		v[n].replaced = replaced;
 
@@ -362,13 +410,19 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 			   InplaceTupleHeader tup, Size len)
 {
 	CopyVersion *v;
-	int			n = collect_versions(cs, blk, off, tup, len, &v);
+	int			n;
 	ItemPointerData old_tid;
 	ItemPointerData tid;
 	VersionTag	tag;
-	uint16		stale = n > 1 ? tup->t_infomask & IP_STALE : 0;
+	uint16		stale;
 
-	if (v[n - 1].tuple->t_infomask & IP_DELETED)
+	TidSet(&old_tid, blk, off);
+	begin_values(cs, &old_tid, true);
+	n = collect_versions(cs, blk, off, tup, len, &v);
+	end_values(cs);
+	stale = n > 1 ? tup->t_infomask & IP_STALE : 0;
+
+	if (n == 0 || (v[n - 1].tuple->t_infomask & IP_DELETED))
 	{
 		/*
 		 * Undo ends at a delete: nobody needs the row before it, so nobody
@@ -387,7 +441,6 @@ write_versions(CopyState *cs, BlockNumber blk, OffsetNumber off,
 	}
 
 	write_oldest(cs, v, n, stale, &tid);
-	TidSet(&old_tid, blk, off);
 	inplace_cluster_note_row(cs->links, &old_tid, &tid);
 
 	tag = TagBeforeAll((v[0].tuple->t_infomask & IP_DELETED) ? n - 2 : n - 1);
@@ -841,7 +894,9 @@ write_sorted(CopyState *cs)
 			heap_deform_tuple(htup, desc, cs->new_slot->tts_values,
 							  cs->new_slot->tts_isnull);
 			finish_new_slot(cs);
+			begin_values(cs, &htup->t_self, false);
 			new = form_new(cs, HeapTupleHasExternal(htup), &len);
+			end_values(cs);
 			set_fresh(cs, new, HeapTupleHeaderGetRawXmin(htup->t_data),
 					  HeapTupleHeaderGetRawCommandId(htup->t_data),
 					  (htup->t_data->t_infomask & SORTED_FROZEN) != 0);
@@ -861,41 +916,6 @@ write_sorted(CopyState *cs)
 
 	if (BufferIsValid(buffer))
 		ReleaseBuffer(buffer);
-}
-
-/*
- * The file was extended by many pages at a time (from 16 on): give back those
- * that no row has come to.  Only for a new table that nobody else writes.
- */
-static void
-drop_empty_tail(Relation rel)
-{
-	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
-	BlockNumber keep = nblocks;
-
-	while (keep > 0)
-	{
-		Buffer		buffer = ReadBuffer(rel, keep - 1);
-		bool		empty = PageIsNew(BufferGetPage(buffer));
-
-		ReleaseBuffer(buffer);
-		if (!empty)
-			break;
-		keep--;
-	}
-	if (keep < nblocks)
-		RelationTruncate(rel, keep);
-}
-
-/*
- * The end of ALTER TABLE's rewrite, of REFRESH MATERIALIZED VIEW, and of bulk
- * inserts, whose other pages stay for the next ones.
- */
-static void
-inplace_finish_bulk_insert(Relation rel, int options)
-{
-	if (OidIsValid(rel->rd_rel->relrewrite))
-		drop_empty_tail(rel);
 }
 
 static void
@@ -929,6 +949,7 @@ inplace_copy_for_cluster(Relation OldTable, Relation NewTable,
 										"inplace cluster row",
 										ALLOCSET_DEFAULT_SIZES);
 	cs->checked = InvalidBlockNumber;
+	inplace_given_rewritten(OldTable->rd_rel->reltoastrelid);
 	cs->links = inplace_cluster_find_moves(OldTable, OldestXmin,
 										   load_for_moves, cs);
 	if (use_sort)
@@ -947,13 +968,15 @@ inplace_copy_for_cluster(Relation OldTable, Relation NewTable,
 		tuplesort_end(cs->sort);
 	}
 	inplace_cluster_finish_moves(cs->links, NewTable);
+	if (cs->moved_values != NULL)
+		inplace_copies_end(cs->moved_values, NewTable);
 
 	if (cs->seen != NULL)
 		hash_destroy(cs->seen);
 	if (cs->copies != NULL)
 		pfree(cs->copies);
 	FreeBulkInsertState(cs->bistate);
-	drop_empty_tail(NewTable);
+	inplace_drop_empty_tail(NewTable);
 	ExecDropSingleTupleTableSlot(cs->old_slot);
 	ExecDropSingleTupleTableSlot(cs->new_slot);
 	MemoryContextDelete(cs->row_cxt);

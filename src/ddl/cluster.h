@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * cluster.h
- *	  What rewrites (cluster.c) know of moved rows (cluster_moves.c).
+ *	  What rewrites (cluster.c) know of moved rows (cluster_moves.c), and how
+ *	  they end (finish_insert.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -29,6 +30,9 @@ extern MoveLinks *inplace_cluster_find_moves(Relation old,
 											 ClusterLoadBlock load,
 											 void *load_state);
 
+/* does a moved row lead to this one, in the old table? */
+extern bool inplace_cluster_is_moved_to(MoveLinks *links, ItemPointer old_tid);
+
 /* A row has been written: note its TID if one has moved to it. */
 extern void inplace_cluster_note_row(MoveLinks *links, ItemPointer old_tid,
 									 ItemPointer new_tid);
@@ -47,5 +51,10 @@ extern bool inplace_cluster_delete_moved(MoveLinks *links, Relation new,
 /* All rows have been written: do what is left, and free links. */
 extern void inplace_cluster_finish_moves(MoveLinks *links, Relation new);
 extern void inplace_cluster_free_moves(MoveLinks *links);
+
+/* ---------------- finish_insert.c ---------------- */
+
+extern void inplace_drop_empty_tail(Relation rel);
+extern void inplace_finish_bulk_insert(Relation rel, int options);
 
 #endif							/* INPLACE_CLUSTER_H */

@@ -157,6 +157,13 @@ inplace_cluster_find_moves(Relation old, TransactionId oldest_xmin,
 	return links;
 }
 
+bool
+inplace_cluster_is_moved_to(MoveLinks *links, ItemPointer old_tid)
+{
+	return links != NULL &&
+		hash_search(links->targets, old_tid, HASH_FIND, NULL) != NULL;
+}
+
 void
 inplace_cluster_note_row(MoveLinks *links, ItemPointer old_tid,
 						 ItemPointer new_tid)

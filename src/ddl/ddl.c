@@ -8,13 +8,14 @@
  * Undo is not in them, and refers to a row by its block, offset and the
  * table's relfilenumber; see inplace_copy_data.
  *
- * Large values live in heap tables.
+ * Large values live in a TOAST table, of heap or of ours (inplace_toast_am).
  *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
 
 #include "access/heaptoast.h"
+#include "access/table.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_type_d.h"
@@ -22,6 +23,7 @@
 #include "catalog/storage_xlog.h"
 #include "ddl/ddl.h"
 #include "ddl/heap_readers.h"
+#include "modify/chunk.h"
 #include "page/page.h"
 #include "page/tuple.h"
 #include "row/restore.h"
@@ -29,6 +31,8 @@
 #include "storage/smgr.h"
 #include "utils/builtins.h"
 
+/* setting inplace.toast_in_place */
+bool		inplace_toast_in_place = true;
 
 static void
 inplace_set_new_filelocator(Relation rel, const RelFileLocator *newloc,
@@ -187,10 +191,34 @@ inplace_needs_toast_table(Relation rel)
 	return toastable && (unlimited || MAXALIGN(width) > TOAST_TUPLE_THRESHOLD);
 }
 
+/*
+ * The access method of a TOAST table about to be made.  A rewrite that has values
+ * keep their OID exchanges the files of two TOAST tables, and the server cannot do
+ * that if they are of different methods: so the new one is of the old one's.
+ */
 static Oid
 inplace_toast_am(Relation rel)
 {
-	return HEAP_TABLE_AM_OID;
+	Oid			am = inplace_toast_in_place ? rel->rd_rel->relam : HEAP_TABLE_AM_OID;
+
+	/* after_upgrade.c */
+	if (IsBinaryUpgrade)
+		return rel->rd_rel->relam;
+	if (OidIsValid(rel->rd_rel->relrewrite))
+	{
+		Relation	old = table_open(rel->rd_rel->relrewrite, AccessShareLock);
+
+		if (RelationIsInplace(old) && OidIsValid(old->rd_rel->reltoastrelid))
+		{
+			Relation	toast = table_open(old->rd_rel->reltoastrelid,
+										   AccessShareLock);
+
+			am = toast->rd_rel->relam;
+			table_close(toast, AccessShareLock);
+		}
+		table_close(old, AccessShareLock);
+	}
+	return am;
 }
 
 /*
@@ -272,6 +300,6 @@ inplace_init_ddl_methods(TableAmRoutine *am)
 	am->relation_size = inplace_relation_size;
 	am->relation_needs_toast_table = inplace_needs_toast_table;
 	am->relation_toast_am = inplace_toast_am;
-	am->relation_fetch_toast_slice = NULL;
+	am->relation_fetch_toast_slice = inplace_fetch_toast_slice;
 	am->relation_estimate_size = inplace_estimate_size;
 }

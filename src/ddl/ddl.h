@@ -10,6 +10,9 @@
 
 #include "inplace.h"
 
+/* setting inplace.toast_in_place; asked when a TOAST table is made */
+extern bool inplace_toast_in_place;
+
 /* utility.c */
 extern void inplace_utility_init(void);
 

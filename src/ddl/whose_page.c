@@ -8,14 +8,12 @@
  * round.  A page of a heap table under our method is found whenever it is read
  * (RowPage, page/page.h).  Heap's functions look at nothing that would tell them,
  * and take a page of ours for rows of theirs; an index-only scan looks at no
- * page at all.  So the first page with rows of a table is looked at before a
- * statement uses it: when it is planned, when the executor opens it to put rows
- * there, and before utility statements that read or write tables.
+ * page at all.  So the first page with rows of a table is looked at
+ * (page/whose_file.c) before a statement uses it: when it is planned, when the
+ * executor opens it to put rows there, and before utility statements that read or
+ * write tables.
  *
- * That is done once for each file and method in a session, for a file changes
- * hands only with a new entry in the catalog, or while the server is down.
- *
- * Not found are tables that nothing but autovacuum comes to, and partitions
+ * Not found are heap tables that nothing but autovacuum comes to, and partitions
  * that nothing but an INSERT into their parent does: there is no hook on
  * the way.
  *
@@ -35,154 +33,57 @@
 #include "nodes/parsenodes.h"
 #include "optimizer/plancat.h"
 #include "own.h"
-#include "page/page.h"
-#include "storage/bufmgr.h"
+#include "page/whose_file.h"
+#include "storage/latch.h"
 #include "storage/lmgr.h"
-#include "storage/smgr.h"
+#include "undo/worker.h"
 #include "utils/acl.h"
-#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
-
-/* a file under a method; without padding, for it is hashed as bytes */
-typedef struct SeenFile
-{
-	Oid			spc;
-	Oid			db;
-	Oid			rel;
-	Oid			relam;
-	uint32		temporary;
-} SeenFile;
-
-/* after that many the table of them is emptied */
-#define MAX_SEEN_FILES	10000
-
-/* how far to look for a page with rows */
-#define MAX_BLANK_PAGES	16
-
-static HTAB *seen_files = NULL;
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 
-static void
-make_seen_files(void)
-{
-	HASHCTL		ctl;
-
-	if (seen_files != NULL)
-		hash_destroy(seen_files);
-	seen_files = NULL;
-	ctl.keysize = sizeof(SeenFile);
-	ctl.entrysize = sizeof(SeenFile);
-	ctl.hcxt = TopMemoryContext;
-	seen_files = hash_create("inplace files seen", 256, &ctl,
-							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
+/* how long statements of a session wait for an undo worker in all (after_upgrade.c) */
+#define AFTER_UPGRADE_WAIT_MS	10000
 
 /*
- * A copy of a page as it is in shared buffers, or else on disk: a page that is
- * damaged must not fail those who do not need it, nor stay in a buffer.
+ * After pg_upgrade a worker looks whose TOAST tables are.  Give it the time, for what
+ * touches large values would be refused.  The table is locked, its TOAST table is not.
  */
 static void
-copy_page(Relation rel, BlockNumber blk, Page copy)
+wait_for_after_upgrade(Relation rel)
 {
-	Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, blk).recent_buffer;
+	static bool waited = false;
+	TimestampTz start;
 
-	if (BufferIsValid(recent) &&
-		ReadRecentBuffer(RelLocator(rel), MAIN_FORKNUM, blk, recent))
+	if (waited || !RelationIsInplace(rel) ||
+		!OidIsValid(rel->rd_rel->reltoastrelid) || RecoveryInProgress())
+		return;
+	start = GetCurrentTimestamp();
+	while (inplace_has_mark_of_upgrade(rel->rd_rel->reltoastrelid))
 	{
-		LockBuffer(recent, BUFFER_LOCK_SHARE);
-		memcpy(copy, BufferGetPage(recent), BLCKSZ);
-		UnlockReleaseBuffer(recent);
-	}
-	else
-		smgrread(RelationGetSmgr(rel), MAIN_FORKNUM, blk, copy);
-}
-
-static void
-wrong_page(Relation rel, BlockNumber blk, const char *owner, const char *am)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("page in block %u of relation \"%s\" is one of %s table",
-					blk, RelationGetRelationName(rel), owner),
-			 errdetail("The relation's access method is %s.", am),
-			 errhint("A program that knows only heap has given it another table's file.")));
-}
-
-/*
- * Look at the first page that anything is on.  One that may be nobody's is left
- * to those who read it.
- */
-static void
-check_first_page(Relation rel)
-{
-	bool		is_heap = rel->rd_rel->relam == HEAP_TABLE_AM_OID;
-	BlockNumber nblocks = Min(RelationGetNumberOfBlocks(rel), MAX_BLANK_PAGES);
-
-	for (BlockNumber blk = 0; blk < nblocks; blk++)
-	{
-		PGIOAlignedBlock copy;
-		Page		page = (Page) copy.data;
-		PageHeader	phdr = (PageHeader) page;
-
-		copy_page(rel, blk, page);
-		if (inplace_page_is_blank(page))
-			continue;
-		if (phdr->pd_lower < SizeOfPageHeaderData ||
-			phdr->pd_lower > phdr->pd_upper ||
-			phdr->pd_upper > phdr->pd_special || phdr->pd_special != BLCKSZ)
+		CHECK_FOR_INTERRUPTS();
+		if (!UndoWorkerMayCome() ||
+			TimestampDifferenceExceeds(start, GetCurrentTimestamp(),
+									   AFTER_UPGRADE_WAIT_MS))
+		{
+			waited = true;
 			return;
-		if (is_heap && RowPageIsMarked(page))
-			wrong_page(rel, blk, "an inplace", "heap");
-		if (!is_heap && phdr->pd_lower == RowPageLinesEnd(page))
-			wrong_page(rel, blk, "a heap", "inplace");
-		return;
+		}
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 20, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
 	}
 }
 
-/*
- * Is it a table of heap's, or of ours, that has not been looked at yet?  A standby
- * has no file of an unlogged one, and the server says what cannot be done there.
- */
-static bool
-is_to_be_looked_at(Relation rel, SeenFile *key)
+static void
+look_at(Relation rel)
 {
-	Form_pg_class form = rel->rd_rel;
-
-	if ((form->relkind != RELKIND_RELATION && form->relkind != RELKIND_MATVIEW) ||
-		RelationGetRelid(rel) < FirstNormalObjectId ||
-		RELATION_IS_OTHER_TEMP(rel) ||
-		(form->relpersistence != RELPERSISTENCE_PERMANENT && RecoveryInProgress()) ||
-		(form->relam != HEAP_TABLE_AM_OID && !RelationIsInplace(rel)))
-		return false;
-
-	key->spc = LocatorSpc(RelLocator(rel));
-	key->db = LocatorDb(RelLocator(rel));
-	key->rel = LocatorRel(RelLocator(rel));
-	key->relam = form->relam;
-	key->temporary = form->relpersistence == RELPERSISTENCE_TEMP;
-	return seen_files == NULL ||
-		hash_search(seen_files, key, HASH_FIND, NULL) == NULL;
-}
-
-/*
- * An error if the table's file is not of its access method.  The table is
- * locked.
- */
-void
-inplace_check_whose_file(Relation rel)
-{
-	SeenFile	key;
-
-	if (!is_to_be_looked_at(rel, &key))
-		return;
-	check_first_page(rel);
-	if (seen_files == NULL || hash_get_num_entries(seen_files) >= MAX_SEEN_FILES)
-		make_seen_files();
-	(void) hash_search(seen_files, &key, HASH_ENTER, NULL);
+	if (inplace_check_whose_file(rel))
+		wait_for_after_upgrade(rel);
 }
 
 /* ---------------- statements ---------------- */
@@ -205,7 +106,7 @@ check_relid(Oid relid, bool wait)
 	rel = try_relation_open(relid, NoLock);
 	if (rel != NULL)
 	{
-		inplace_check_whose_file(rel);
+		look_at(rel);
 		relation_close(rel, NoLock);
 	}
 	UnlockRelationOid(relid, AccessShareLock);
@@ -249,7 +150,8 @@ check_all(void)
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
 		if (form->relam == HEAP_TABLE_AM_OID && form->oid >= FirstNormalObjectId &&
-			(form->relkind == RELKIND_RELATION || form->relkind == RELKIND_MATVIEW) &&
+			(form->relkind == RELKIND_RELATION || form->relkind == RELKIND_MATVIEW ||
+			 form->relkind == RELKIND_TOASTVALUE) &&
 			!isOtherTempNamespace(form->relnamespace))
 			relids = lappend_oid(relids, form->oid);
 	}
@@ -350,7 +252,7 @@ look_before_planning(PlannerInfo *root, Oid relid, bool inhparent,
 	rel = RelationIdGetRelation(relid);
 	if (!RelationIsValid(rel))
 		return;
-	inplace_check_whose_file(rel);
+	look_at(rel);
 	RelationClose(rel);
 }
 
@@ -371,8 +273,9 @@ look_before_writing(QueryDesc *queryDesc, int eflags)
 	{
 		Relation	rel = ((ResultRelInfo *) lfirst(lc))->ri_RelationDesc;
 
-		if (rel->rd_rel->relam == HEAP_TABLE_AM_OID)
-			inplace_check_whose_file(rel);
+		if (rel->rd_rel->relam == HEAP_TABLE_AM_OID ||
+			OidIsValid(rel->rd_rel->reltoastrelid))
+			look_at(rel);
 	}
 }
 

@@ -12,8 +12,11 @@
 
 #include "nodes/nodes.h"
 
-extern void inplace_check_whose_file(Relation rel);
 extern void inplace_check_tables_of(Node *stmt);
 extern void inplace_whose_page_init(void);
+
+/* after_upgrade.c */
+extern bool inplace_settle_marked(void);
+extern void inplace_after_upgrade_init(void);
 
 #endif							/* INPLACE_WHOSE_PAGE_H */

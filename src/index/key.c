@@ -657,6 +657,25 @@ key_in_line(Relation table, Relation index, InplaceTupleHeader tup,
 }
 
 /*
+ * Is it an error of the functions that fetch values?  (A value that is not there any more
+ * may have another one's bytes: modify/chunk_read.c.)
+ */
+static bool
+is_of_fetching(const char *funcname)
+{
+	static const char *const names[] = {
+		"heap_fetch_toast_slice", "inplace_fetch_toast_slice",
+		"pglz_decompress_datum", "pglz_decompress_datum_slice",
+		"lz4_decompress_datum", "lz4_decompress_datum_slice"
+	};
+
+	for (int i = 0; i < lengthof(names) && funcname != NULL; i++)
+		if (strcmp(funcname, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
  * Is it the version's own fault, so that nothing but the computation has failed?
  * The version may be nobody's any more by now, and then its TOAST values, too.
  */
@@ -671,9 +690,13 @@ is_of_version(const ErrorData *error)
 		case ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION:
 			return true;
 		default:
-			return error->sqlerrcode == ERRCODE_DATA_CORRUPTED &&
+			if (error->sqlerrcode == ERRCODE_DATA_CORRUPTED)
+				return is_of_fetching(error->funcname);
+			/* compressed by a method that there is none of */
+			return error->sqlerrcode == ERRCODE_INTERNAL_ERROR &&
 				error->funcname != NULL &&
-				strcmp(error->funcname, "heap_fetch_toast_slice") == 0;
+				(strcmp(error->funcname, "toast_decompress_datum") == 0 ||
+				 strcmp(error->funcname, "toast_decompress_datum_slice") == 0);
 	}
 }
 

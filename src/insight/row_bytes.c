@@ -16,6 +16,7 @@
 #include "access/table.h"
 #include "access/toast_internals.h"
 #include "insight/row_bytes.h"
+#include "modify/chunk.h"
 #include "page/tuple.h"
 #include "utils/fmgroids.h"
 
@@ -234,6 +235,14 @@ InsightCheckToast(Relation toastrel, Datum value, Snapshot snapshot)
 		return psprintf("TOAST value %u has impossible lengths %d and %d",
 						ptr.va_valueid, extsize, ptr.va_rawsize);
 	nchunks = (extsize - 1) / TOAST_MAX_CHUNK_SIZE + 1;
+	if (RelationIsInplace(toastrel))
+	{
+		int32		missing = inplace_missing_chunk(toastrel, ptr.va_valueid, extsize);
+
+		return missing < 0 ? NULL :
+			psprintf("TOAST value %u: chunk %d of %d is missing", ptr.va_valueid,
+					 missing, nchunks);
+	}
 
 	valid_index = toast_open_indexes(toastrel, AccessShareLock, &indexes,
 									 &num_indexes);

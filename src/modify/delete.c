@@ -160,10 +160,10 @@ delete_prepared(DeletePreparation *dp, Relation rel, Buffer buffer,
 		forget_preparation(dp);
 
 	if (!dp->gone &&
-		((tup->t_natts & IP_HASEXTERNAL) || RelationIsLogicallyLogged(rel)))
+		((tup->t_natts & IP_HASEXTERNAL) || RowsAreDecoded(rel)))
 	{
 		bool		fetch = (tup->t_natts & IP_HASEXTERNAL) != 0 &&
-			RelationIsLogicallyLogged(rel);
+			RowsAreDecoded(rel);
 
 		dp->gone_len = ItemIdGetLength(lp);
 		dp->gone = palloc(dp->gone_len);
@@ -219,7 +219,7 @@ inplace_tuple_delete(Relation rel, ItemPointer tid, CommandId cid,
 	off = ItemPointerGetOffsetNumber(&target.tid);
 	tmfd->traversed = false;
 	xid = GetCurrentTransactionId();
-	if (RelationIsLogicallyLogged(rel))
+	if (RowsAreDecoded(rel))
 		dp.id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 
 	buffer = inplace_borrow_row_page(rel, blk, &borrowed);

@@ -54,7 +54,7 @@ form_new_row(Relation rel, TupleTableSlot *slot, Size *len, int options)
 	if ((flags & IP_HASEXTERNAL) || *len > TOAST_TUPLE_THRESHOLD)
 	{
 		tup = inplace_toast_insert_or_update(rel, slot, NULL, NULL, len,
-											 options);
+											 options, NULL);
 		/* (before logical decoding's preparations take it for damaged) */
 		if (*len > InplaceMaxTupleSize)
 			ereport(ERROR,
@@ -338,7 +338,7 @@ form_new_rows(MultiInsert *mi, TupleTableSlot **slots)
 	}
 
 	mi->logical = !(mi->options & TABLE_INSERT_NO_LOGICAL) &&
-		RelationIsLogicallyLogged(mi->rel);
+		RowsAreDecoded(mi->rel);
 	if (mi->logical)
 	{
 		initStringInfo(&mi->rows);

@@ -54,6 +54,18 @@ extern TM_Result inplace_tuple_update(Relation rel, ItemPointer otid,
 									  bool *update_indexes);
 #endif
 
+/*
+ * For chunks of large values: of the row that inplace_tuple_update() is called for next
+ * the last "len" bytes have moved by "shift", mostly.  (It has no argument for that.)
+ */
+typedef struct ShiftedBytes
+{
+	int			len;
+	int			shift;			/* or 0 */
+} ShiftedBytes;
+
+extern void inplace_update_is_of_shifted(int len, int shift);
+
 extern TM_Result inplace_tuple_lock(Relation relation, ItemPointer tid,
 									Snapshot snapshot, TupleTableSlot *slot,
 									CommandId cid, LockTupleMode mode,

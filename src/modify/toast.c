@@ -1,14 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * toast.c
- *	  Large values: into the heap TOAST table that the server makes.
+ *	  Large values: into the TOAST table that the server makes.
+ *
+ * That is a heap table or one of ours (relation_toast_am).  Into a heap one values
+ * are put as heap puts them.  In one of ours an update writes over the value that it
+ * replaces (chunk_store.c).
  *
  * Values are stored before the page of the row is locked (an update has locked
  * the row itself: update.c), and those that an update replaced are deleted
  * after it was changed: so a row never points at values that are gone, and an
  * update that does not come about has only its own new values to take back.
- * Old versions in undo keep their pointers: the TOAST rows are heap rows and
- * live as long as any snapshot needs them.
+ * If it has written over the old one, it has to fail.
+ * Old versions in undo keep their pointers: rows of the TOAST table and, if it is one of
+ * ours, their versions live as long as any snapshot needs them.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,10 +21,14 @@
 
 #include "access/detoast.h"
 #include "access/heaptoast.h"
+#include "access/sysattr.h"
 #include "access/toast_helper.h"
+#include "access/table.h"
 #include "access/toast_internals.h"
+#include "modify/chunk.h"
 #include "modify/toast.h"
 #include "page/tuple.h"
+#include "page/whose_file.h"
 #include "utils/memutils.h"
 
 static Size
@@ -32,12 +41,145 @@ current_size(ToastTupleContext *ttc)
 }
 
 /*
+ * Is it in the TOAST table whose OID the new one comes to have?  (What is not stored may be
+ * a pointer of another kind, and shorter.)
+ */
+static bool
+is_of_rewritten(Relation rel, const struct varlena *value)
+{
+	struct varatt_external ptr;
+
+	if (!OidIsValid(rel->rd_toastoid) || !VARATT_IS_EXTERNAL_ONDISK(value))
+		return false;
+	VARATT_EXTERNAL_GET_POINTER(ptr, value);
+	return ptr.va_toastrelid == rel->rd_toastoid;
+}
+
+/*
+ * A value in a TOAST table of ours, in memory; NULL if it is gone.  Any other value is as
+ * it is.
+ */
+static struct varlena *
+held_value(struct varlena *value)
+{
+	struct varatt_external ptr;
+	struct varlena *result = value;
+	Relation	toastrel;
+
+	if (!VARATT_IS_EXTERNAL_ONDISK(value))
+		return value;
+	VARATT_EXTERNAL_GET_POINTER(ptr, value);
+	toastrel = table_open(ptr.va_toastrelid, AccessShareLock);
+	if (RelationIsInplace(toastrel))
+		result = inplace_fetch_value(toastrel, value);
+	table_close(toastrel, AccessShareLock);
+	return result;
+}
+
+bool
+inplace_toast_hold_values(TupleTableSlot *slot, const Bitmapset *attrs)
+{
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	bool		all = bms_is_member(InvalidAttrNumber - FirstLowInvalidHeapAttributeNumber,
+									attrs);
+
+	slot_getallattrs(slot);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		struct varlena *held;
+
+		if (slot->tts_isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
+			!(all || bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, attrs)))
+			continue;
+		held = held_value((struct varlena *) DatumGetPointer(slot->tts_values[i]));
+		if (held == NULL)
+			return false;
+		slot->tts_values[i] = PointerGetDatum(held);
+	}
+	return true;
+}
+
+/*
+ * The same for a version that a rewrite writes.  Where the values were is kept, for
+ * the toaster is to know what they are copies of.
+ */
+static bool
+hold_copied(ToastTupleContext *ttc, struct varlena **pointers)
+{
+	TupleDesc	desc = RelationGetDescr(ttc->ttc_rel);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		struct varlena *value;
+		struct varlena *held;
+
+		if (ttc->ttc_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
+			continue;
+		value = (struct varlena *) DatumGetPointer(ttc->ttc_values[i]);
+		held = held_value(value);
+		if (held == NULL)
+			return false;
+		if (held == value)
+			continue;
+		if (TupleDescAttr(desc, i)->attstorage == TYPSTORAGE_PLAIN)
+			held = detoast_attr(held);
+		pointers[i] = value;
+		ttc->ttc_values[i] = PointerGetDatum(held);
+	}
+	return true;
+}
+
+/*
+ * toast_tuple_externalize() for either kind of TOAST table.
+ */
+static void
+externalize(ToastTupleContext *ttc, int att, int options, ValueCopies *copies)
+{
+	Relation	rel = ttc->ttc_rel;
+	ToastAttrInfo *attr = &ttc->ttc_attr[att];
+	Relation	toastrel = table_open(rel->rd_rel->reltoastrelid, RowExclusiveLock);
+	const struct varlena *old = NULL;
+	const struct varlena *copied = attr->tai_oldexternal;
+	struct varlena *copy = NULL;
+	Datum		value = ttc->ttc_values[att];
+
+	inplace_check_toast_table(toastrel);
+	if (!RelationIsInplace(toastrel))
+		toast_tuple_externalize(ttc, att, options);
+	else
+	{
+		if (copied != NULL && !is_of_rewritten(rel, copied))
+			copied = NULL;
+		if (copied != NULL && copies != NULL)
+			copy = inplace_find_copy(copies, copied);
+		if (ttc->ttc_oldvalues != NULL && !ttc->ttc_oldisnull[att])
+			old = (struct varlena *) DatumGetPointer(ttc->ttc_oldvalues[att]);
+		if (old != NULL && !VARATT_IS_EXTERNAL_ONDISK(old))
+			old = NULL;
+		if (copy == NULL)
+		{
+			ttc->ttc_values[att] = inplace_chunks_store(rel, toastrel, value, old,
+														copied, options);
+			copy = (struct varlena *) DatumGetPointer(ttc->ttc_values[att]);
+			if (copied != NULL && copies != NULL)
+				inplace_note_copy(copies, copied, copy);
+		}
+		ttc->ttc_values[att] = PointerGetDatum(copy);
+		if (attr->tai_colflags & TOASTCOL_NEEDS_FREE)
+			pfree(DatumGetPointer(value));
+		attr->tai_colflags |= TOASTCOL_IGNORE | TOASTCOL_NEEDS_FREE;
+		ttc->ttc_flags |= TOAST_NEEDS_CHANGE | TOAST_NEEDS_FREE;
+	}
+	table_close(toastrel, NoLock);
+}
+
+/*
  * The same four rounds as for heap rows: compress what may be compressed and
  * move out what is very large; move out the rest; compress MAIN; move out
  * MAIN if there is no other way.
  */
 static void
-shrink_row(ToastTupleContext *ttc, int options)
+shrink_row(ToastTupleContext *ttc, int options, ValueCopies *copies)
 {
 	Relation	rel = ttc->ttc_rel;
 	TupleDesc	desc = RelationGetDescr(rel);
@@ -54,12 +196,12 @@ shrink_row(ToastTupleContext *ttc, int options)
 			ttc->ttc_attr[att].tai_colflags |= TOASTCOL_INCOMPRESSIBLE;
 
 		if (has_toast && ttc->ttc_attr[att].tai_size > limit)
-			toast_tuple_externalize(ttc, att, options);
+			externalize(ttc, att, options, copies);
 	}
 
 	while (has_toast && current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, false, false)) >= 0)
-		toast_tuple_externalize(ttc, att, options);
+		externalize(ttc, att, options, copies);
 
 	while (current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, true, true)) >= 0)
@@ -68,14 +210,14 @@ shrink_row(ToastTupleContext *ttc, int options)
 	limit = TOAST_TUPLE_TARGET_MAIN;
 	while (has_toast && current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, false, true)) >= 0)
-		toast_tuple_externalize(ttc, att, options);
+		externalize(ttc, att, options, copies);
 }
 
 InplaceTupleHeader
 inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 							   InplaceTupleHeader old,
 							   const ItemPointerData *oldtid, Size *len,
-							   int options)
+							   int options, ValueCopies *copies)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	int			natts = desc->natts;
@@ -84,7 +226,8 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 	ToastTupleContext ttc;
 	Datum	   *oldvalues = NULL;
 	bool	   *oldisnull = NULL;
-	InplaceTupleHeader result;
+	struct varlena **copied;
+	InplaceTupleHeader result = NULL;
 	uint16		flags;
 
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
@@ -98,6 +241,7 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 	memcpy(ttc.ttc_values, slot->tts_values, natts * sizeof(Datum));
 	memcpy(ttc.ttc_isnull, slot->tts_isnull, natts * sizeof(bool));
 	ttc.ttc_attr = palloc(natts * sizeof(ToastAttrInfo));
+	copied = palloc0(natts * sizeof(struct varlena *));
 
 	if (old)
 	{
@@ -126,12 +270,18 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 													  DatumGetPointer(ttc.ttc_values[i])));
 	}
 
-	toast_tuple_init(&ttc);
-	shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE);
+	if (copies == NULL || inplace_copies_of_newest(copies) || hold_copied(&ttc, copied))
+	{
+		toast_tuple_init(&ttc);
+		for (int i = 0; i < natts; i++)
+			if (copied[i] != NULL)
+				ttc.ttc_attr[i].tai_oldexternal = copied[i];
+		shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE, copies);
 
-	*len = inplace_compute_size(desc, ttc.ttc_values, ttc.ttc_isnull, &flags);
-	result = (InplaceTupleHeader) MemoryContextAlloc(outer, *len);
-	inplace_fill_tuple(desc, ttc.ttc_values, ttc.ttc_isnull, flags, result, *len);
+		*len = inplace_compute_size(desc, ttc.ttc_values, ttc.ttc_isnull, &flags);
+		result = (InplaceTupleHeader) MemoryContextAlloc(outer, *len);
+		inplace_fill_tuple(desc, ttc.ttc_values, ttc.ttc_isnull, flags, result, *len);
+	}
 
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(cxt);
@@ -151,6 +301,40 @@ stored_values(TupleDesc desc, InplaceTupleHeader tup, const ItemPointerData *tid
 							   CurrentMemoryContext, tid);
 	for (; got < desc->natts; got++)
 		(*isnull)[got] = true;
+}
+
+/*
+ * Delete a value that is in the TOAST table, but if "kept" is one of the same base in a
+ * TOAST table of ours: then it has been written over.
+ */
+static void
+delete_value(Relation rel, Datum value, const struct varlena *kept, bool unused)
+{
+	struct varatt_external ptr;
+	struct varatt_external keptptr;
+	Relation	toastrel;
+
+	VARATT_EXTERNAL_GET_POINTER(ptr, (struct varlena *) DatumGetPointer(value));
+	toastrel = table_open(ptr.va_toastrelid, RowExclusiveLock);
+	inplace_check_toast_table(toastrel);
+	if (!RelationIsInplace(toastrel))
+	{
+		toast_delete_datum(rel, value, unused);
+		table_close(toastrel, RowExclusiveLock);
+		return;
+	}
+
+	if (kept != NULL)
+		VARATT_EXTERNAL_GET_POINTER(keptptr, kept);
+	if (kept == NULL || ptr.va_toastrelid != keptptr.va_toastrelid ||
+		ChunkBase(ptr.va_valueid) != ChunkBase(keptptr.va_valueid))
+		inplace_chunks_delete(toastrel, ptr.va_valueid, unused);
+	else if (unused)
+		ereport(ERROR,
+				(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+				 errmsg("row of relation \"%s\" was changed by the same command while its large values were being replaced",
+						RelationGetRelationName(rel))));
+	table_close(toastrel, NoLock);
 }
 
 void
@@ -178,6 +362,7 @@ inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 	for (int i = 0; i < desc->natts; i++)
 	{
 		struct varlena *v;
+		struct varlena *now = NULL;
 
 		if (old_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
 			continue;
@@ -185,10 +370,11 @@ inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 		if (!VARATT_IS_EXTERNAL_ONDISK(v))
 			continue;
 		if (!isnull[i] &&
-			VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])) &&
-			memcmp(v, DatumGetPointer(values[i]), VARSIZE_EXTERNAL(v)) == 0)
+			VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])))
+			now = (struct varlena *) DatumGetPointer(values[i]);
+		if (now != NULL && memcmp(v, now, VARSIZE_EXTERNAL(v)) == 0)
 			continue;
-		toast_delete_datum(rel, old_values[i], unused);
+		delete_value(rel, old_values[i], now, unused);
 	}
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(cxt);
@@ -200,14 +386,18 @@ inplace_toast_delete(Relation rel, InplaceTupleHeader old,
 {
 	MemoryContext cxt;
 	MemoryContext outer;
+	TupleDesc	desc = RelationGetDescr(rel);
 	Datum	   *values;
 	bool	   *isnull;
 
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
 								ALLOCSET_SMALL_SIZES);
 	outer = MemoryContextSwitchTo(cxt);
-	stored_values(RelationGetDescr(rel), old, tid, &values, &isnull);
-	toast_delete_external(rel, values, isnull, is_speculative);
+	stored_values(desc, old, tid, &values, &isnull);
+	for (int i = 0; i < desc->natts; i++)
+		if (!isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values[i])))
+			delete_value(rel, values[i], NULL, is_speculative);
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(cxt);
 }

@@ -10,18 +10,34 @@
 
 #include "inplace.h"
 
+#include "nodes/bitmapset.h"
 #include "page/tuple.h"
+
+/*
+ * Which values a rewrite has put where (chunk_copies.c), for versions of one row or of
+ * all that are moved: begin, say of each version whether it is its row's newest, end.
+ * At the end are deleted those that no newest version has.
+ */
+typedef struct ValueCopies ValueCopies;
+
+extern ValueCopies *inplace_copies_begin(MemoryContext cxt);
+extern void inplace_copies_set_newest(ValueCopies *copies, bool newest);
+extern bool inplace_copies_of_newest(const ValueCopies *copies);
+extern void inplace_copies_end(ValueCopies *copies, Relation rel);
 
 /*
  * Compress and move out the large values of a row so that it fits; returns
  * the formed tuple (palloc'd).  old is the version that an update replaces
  * (its unchanged external values are kept), or NULL; oldtid names it in errors.
+ * copies is for a rewrite, or NULL.  Then the result is NULL if the version is not a
+ * row's newest and its values in a TOAST table of ours are gone.
  */
 extern InplaceTupleHeader inplace_toast_insert_or_update(Relation rel,
 														 TupleTableSlot *slot,
 														 InplaceTupleHeader old,
 														 const ItemPointerData *oldtid,
-														 Size *len, int options);
+														 Size *len, int options,
+														 ValueCopies *copies);
 
 /*
  * Delete the external values of "gone" that "kept" does not have too; "unused"
@@ -32,6 +48,13 @@ extern void inplace_toast_delete_replaced(Relation rel, InplaceTupleHeader gone,
 										  InplaceTupleHeader kept,
 										  const ItemPointerData *tid,
 										  bool unused);
+
+/*
+ * Have the large values of a version that may be nobody's by now in memory, of these columns
+ * (from FirstLowInvalidHeapAttributeNumber on): then they cannot go meanwhile.  False if one
+ * is gone.  Only those in TOAST tables of ours are looked at.
+ */
+extern bool inplace_toast_hold_values(TupleTableSlot *slot, const Bitmapset *attrs);
 
 /*
  * Delete the external values of a row that is gone; tid names it in errors.

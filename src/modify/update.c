@@ -60,6 +60,16 @@
 #include "vacuum/prune.h"
 #include "wal/logical.h"
 
+/* of the next update */
+static ShiftedBytes next_shifted = {0, 0};
+
+void
+inplace_update_is_of_shifted(int len, int shift)
+{
+	next_shifted.len = len;
+	next_shifted.shift = shift;
+}
+
 /*
  * Compare the new row with the newest version on the page.
  */
@@ -67,14 +77,17 @@ static void
 find_changes(UpdateState *us)
 {
 	InplaceTupleHeader tup = current_tuple(us);
+	Size		oldlen = inplace_tuple_len(tup, item_len(us));
 
-	if (!inplace_diff_rows(RelationGetDescr(us->rel), tup,
-						   inplace_tuple_len(tup, item_len(us)),
+	if (!inplace_diff_rows(RelationGetDescr(us->rel), tup, oldlen,
 						   us->newtup, us->newlen, &us->diff))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("row (%u,%u) of relation \"%s\" is damaged",
 						us->blk, us->off, RelationGetRelationName(us->rel))));
+	if (us->shifted.shift != 0)
+		inplace_diff_shifted(tup, oldlen, us->newtup, us->newlen, us->shifted.len,
+							 us->shifted.shift, &us->diff);
 	us->index_changed = inplace_diff_overlaps(&us->diff, us->index_attrs);
 	us->summary_changed = inplace_diff_overlaps(&us->diff, us->summary_attrs);
 	us->key_changed = inplace_diff_overlaps(&us->diff, us->key_attrs);
@@ -296,7 +309,7 @@ form_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
 	{
 		us->newtup = inplace_toast_insert_or_update(us->rel, slot, old,
 													&us->target.tid,
-													&us->newlen, 0);
+													&us->newlen, 0, NULL);
 		return;
 	}
 	us->newlen = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull,
@@ -367,7 +380,7 @@ get_attrs(UpdateState *us)
 	us->index_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_ALL);
 #endif
 	us->key_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
-	if (RelationIsLogicallyLogged(rel))
+	if (RowsAreDecoded(rel))
 		us->id_attrs = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_IDENTITY_KEY);
 	if (us->taking != NULL)
 	{
@@ -464,7 +477,7 @@ change_row(UpdateState *us, TupleTableSlot *slot, bool in_place)
 	TidSetVersion(&version, us->blk, us->off, us->rc.base.t_tag);
 	CheckForSerializableConflictIn(rel, &version, us->blk);
 
-	if (RelationIsLogicallyLogged(rel) && !us->logical)
+	if (RowsAreDecoded(rel) && !us->logical)
 	{
 		InplaceTupleHeader old = copy_current(us);
 
@@ -655,7 +668,7 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 		return STEP_AGAIN;
 	}
 
-	if (us->oldcopy && !us->logical && RelationIsLogicallyLogged(us->rel))
+	if (us->oldcopy && !us->logical && RowsAreDecoded(us->rel))
 	{
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 		prepare_logical(us, us->oldcopy);
@@ -803,6 +816,8 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	bool		in_place = false;
 	TakingIndexes *taking;
 
+	us.shifted = next_shifted;
+	next_shifted.shift = 0;
 	InplaceRequirePreload();
 	if (IsInParallelMode())
 		ereport(ERROR,

@@ -11,6 +11,7 @@
 #include "inplace.h"
 
 #include "index/taking.h"
+#include "modify/modify.h"
 #include "page/compare.h"
 #include "page/page.h"
 #include "page/tuple.h"
@@ -34,6 +35,7 @@ typedef struct UpdateState
 	Buffer		vmbuffer;
 	RowCheck	rc;
 	RowDiff		diff;
+	ShiftedBytes shifted;		/* what the caller knows of the change */
 	Size		delta_len;		/* of undo, for what changed */
 	UndoRoom	room;			/* of undo, for the change */
 	InplaceTupleHeader newtup;	/* formed; header filled last */

@@ -13,6 +13,9 @@
  * only the columns between the first byte that differs and the last are
  * looked at; the result is the same.
  *
+ * A chunk of a large value into which something has been inserted further to the front
+ * differs in every byte, yet has little that is new (inplace_diff_shifted).
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -281,6 +284,53 @@ inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup, Size oldlen,
 		if (diff->edits.edit[i].old_len != diff->edits.edit[i].new_len)
 			diff->same_size = false;
 	return true;
+}
+
+/*
+ * The same for the last "len" bytes of rows, where most of the old bytes are found "shift"
+ * bytes further on in the new row, or before: what came in at the front has pushed as much
+ * out at the end.
+ */
+void
+inplace_diff_shifted(InplaceTupleHeader oldtup, Size oldlen,
+					 InplaceTupleHeader newtup, Size newlen, int len, int shift,
+					 RowDiff *diff)
+{
+	const char *oimg = (const char *) oldtup + SizeOfInplaceTupleHeader;
+	const char *nimg = (const char *) newtup + SizeOfInplaceTupleHeader;
+	int			end = (int) newlen - (int) SizeOfInplaceTupleHeader;
+	int			begin = end - len;
+	int			out = Max(shift, 0);	/* of the old bytes, at the end */
+	int			in = Max(-shift, 0);	/* of the new ones */
+	int			first;
+	int			last;
+	DeltaEdits	edits;
+
+	if (oldlen != newlen || shift == 0 || len <= out + in ||
+		begin < (int) (HdrSize(newtup) - SizeOfInplaceTupleHeader) ||
+		HdrSize(oldtup) != HdrSize(newtup))
+		return;
+
+	/* old bytes from "last" on are found again, those before "first" stay */
+	first = begin;
+	while (first < end && oimg[first] == nimg[first])
+		first++;
+	last = end - out;
+	if (last < first || last + shift < first)
+		return;
+	while (last + shift > first && last > first && oimg[last - 1] == nimg[last - 1 + shift])
+		last--;
+
+	edits.n = 0;
+	delta_add_same_size(&edits, oimg, nimg, 0, 0, begin);
+	delta_add(&edits, oimg, nimg, first, last, first, last + shift);
+	delta_add(&edits, oimg, nimg, end - out, end, end - in, end);
+	if (delta_size(&edits, true) + delta_size(&edits, false) <
+		delta_size(&diff->edits, true) + delta_size(&diff->edits, false))
+	{
+		diff->edits = edits;
+		diff->same_size = false;
+	}
 }
 
 bool

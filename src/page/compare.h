@@ -28,6 +28,14 @@ extern bool inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup,
 							  Size oldlen, InplaceTupleHeader newtup,
 							  Size newlen, RowDiff *diff);
 
+/*
+ * The rows end with "len" bytes of a value, which are said to have moved by "shift": a
+ * shorter diff of them, if there is one.
+ */
+extern void inplace_diff_shifted(InplaceTupleHeader oldtup, Size oldlen,
+								 InplaceTupleHeader newtup, Size newlen, int len,
+								 int shift, RowDiff *diff);
+
 /* does the update change one of these columns (RelationGetIndexAttrBitmap)? */
 extern bool inplace_diff_overlaps(const RowDiff *diff, const Bitmapset *attrs);
 

@@ -6,8 +6,10 @@
  * The records of changes carry what a decoder needs in their main data, see
  * logical.c, if the table was logically logged when they were written; those
  * without (rewrites, for instance) say nothing that is to be decoded.  An
- * update is one change whether or not it moved the row.  TOAST chunks
- * are heap rows and have come through heap's decoder before.
+ * update is one change whether or not it moved the row.  Chunks of large
+ * values have come before, through heap's decoder, or in records of their own if
+ * the TOAST table is an inplace table: then all of the value's, whatever was changed of
+ * them.
  *
  *-------------------------------------------------------------------------
  */
@@ -144,18 +146,49 @@ decode_row_change(LogicalDecodingContext *ctx, XLogRecordBuffer *buf, uint8 info
 	queue(ctx, buf, change);
 }
 
+/*
+ * The chunks of a value: insertions into its TOAST table, as heap's are.
+ */
 static void
-decode_speculative_end(LogicalDecodingContext *ctx, XLogRecordBuffer *buf)
+decode_chunks(LogicalDecodingContext *ctx, XLogRecordBuffer *buf,
+			  const RelFileLocator *loc)
+{
+	XLogReaderState *record = buf->record;
+	const char *p = XLogRecGetData(record) + SizeOfIpLogical;
+	const char *end = XLogRecGetData(record) + XLogRecGetDataLen(record);
+
+	while (p < end)
+	{
+		ReorderBufferChange *change = new_change(ctx, record, loc,
+												 REORDER_BUFFER_CHANGE_INSERT);
+
+		change->data.tp.newtuple = take_tuple(ctx, record, &p, end);
+		ReorderBufferQueueChange(ctx->reorder, XLogRecGetXid(record),
+								 buf->origptr, change, true);
+	}
+}
+
+static void
+decode_logical(LogicalDecodingContext *ctx, XLogRecordBuffer *buf)
 {
 	xl_ip_logical rec;
 
 	memcpy(&rec, XLogRecGetData(buf->record), SizeOfIpLogical);
 	if (filtered(ctx, buf->record, &rec.locator))
 		return;
-	queue(ctx, buf,
-		  new_change(ctx, buf->record, &rec.locator,
-					 rec.confirm ? REORDER_BUFFER_CHANGE_INTERNAL_SPEC_CONFIRM :
-					 REORDER_BUFFER_CHANGE_INTERNAL_SPEC_ABORT));
+	if (rec.what > XLIP_VALUE_CHUNKS)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("inplace WAL record at %X/%X is of an unknown kind for logical decoding",
+						LSN_FORMAT_ARGS(buf->record->ReadRecPtr))));
+	if (rec.what == XLIP_VALUE_CHUNKS)
+		decode_chunks(ctx, buf, &rec.locator);
+	else
+		queue(ctx, buf,
+			  new_change(ctx, buf->record, &rec.locator,
+						 rec.what == XLIP_SPECULATION_CONFIRMED ?
+						 REORDER_BUFFER_CHANGE_INTERNAL_SPEC_CONFIRM :
+						 REORDER_BUFFER_CHANGE_INTERNAL_SPEC_ABORT));
 }
 
 void
@@ -184,7 +217,7 @@ inplace_decode(struct LogicalDecodingContext *ctx, struct XLogRecordBuffer *buf)
 		case XLOG_IP_LOGICAL:
 			if (SnapBuildProcessChange(ctx->snapshot_builder, xid, buf->origptr) &&
 				!ctx->fast_forward)
-				decode_speculative_end(ctx, buf);
+				decode_logical(ctx, buf);
 			break;
 		default:
 			/* locks, undo, vacuuming: nothing that changes what a table says */

@@ -88,6 +88,7 @@ inplace_may_be_between(Relation rel)
 {
 	return inplace_prune_between && !RelationUsesLocalBuffers(rel) &&
 		!RelationIsUsedAsCatalogTable(rel) &&
+		rel->rd_rel->relkind != RELKIND_TOASTVALUE &&	/* chunk_read.c */
 		!IsCatalogRelation(rel);
 }
 

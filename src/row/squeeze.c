@@ -543,7 +543,9 @@ UndoSqueeze(Relation rel, BlockNumber block, OffsetNumber off,
 	static SqueezeWalk squeeze_walk;	/* large, and never in use twice */
 	SqueezeWalk *w = &squeeze_walk;
 
-	if (UndoKindOf(rel) == UNDO_TEMP || !HdrHasUndo(base))
+	/* a snapshot does not say which chunks are needed: modify/chunk_read.c */
+	if (UndoKindOf(rel) == UNDO_TEMP || !HdrHasUndo(base) ||
+		rel->rd_rel->relkind == RELKIND_TOASTVALUE)
 		return false;
 	inplace_walk_start(&w->walk, rel, block, off, base, tup, len, w->space);
 	if (chain_is_short(&w->walk))

@@ -17,7 +17,9 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
+#include "page/whose_file.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "undo/space.h"
@@ -151,8 +153,11 @@ TargetOpen(UndoTick *tick, Oid spc, Oid relnumber)
 	}
 	if (!RelationIsInplace(rel))
 	{
+		/* a TOAST table of ours after pg_upgrade: ddl/after_upgrade.c */
+		tick->target_missing = rel->rd_rel->relkind == RELKIND_TOASTVALUE &&
+			rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+			inplace_whose_rows(rel) == ROWS_OURS ? UNDO_SCAN_LATER : UNDO_SCAN_DONE;
 		relation_close(rel, RowExclusiveLock);
-		tick->target_missing = UNDO_SCAN_DONE;
 		return;
 	}
 	tick->target = rel;

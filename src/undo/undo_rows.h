@@ -5,7 +5,7 @@
  *
  * Undo stands below rows and knows nothing of them.  To discard, it needs
  * two things done with them, as the server needs redo of a resource
- * manager.  They are set when the extension is loaded.
+ * manager.  A third is for pg_upgrade.  They are set when the extension is loaded.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,6 +44,12 @@ typedef struct UndoRows
 	/* Find the extents in the middle of undo that nobody is led to. */
 	bool		(*find_releasable) (const UndoReleaseJob *job, uint8 *releasable,
 									TransactionId *all_ended);
+
+	/*
+	 * Settle, outside of a transaction, what pg_upgrade has left open.  False
+	 * if some of it has to be tried again.
+	 */
+	bool		(*after_upgrade) (void);
 } UndoRows;
 
 extern const UndoRows *undo_rows;

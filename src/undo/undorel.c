@@ -268,6 +268,39 @@ UndoCheckMetaPage(Relation undorel)
 
 /* the undo relations of which this process knows that their meta page says so */
 static RelFileLocator notes_evictions[UNDO_SHARED_KINDS];
+static RelFileLocator notes_large_values[UNDO_SHARED_KINDS];
+
+/*
+ * A library that does not know of it is to refuse the database.  It stays so, for one
+ * that has had none yet is read by both.  The record is the server's, an image of the page.
+ * Nothing is locked.
+ */
+static void
+note_in_meta_page(UndoKind kind, uint32 bit, RelFileLocator *noted)
+{
+	Relation	undorel = UndoRelGet(kind, false);
+	Buffer		buffer;
+	Page		page;
+
+	AssertNoPageLock();
+	if (RelFileLocatorEquals(*noted, RelLocator(undorel)))
+		return;
+	buffer = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page) &&
+		!UndoVersionHas(UndoPageGetSpecial(page)->version, bit))
+	{
+		START_CRIT_SECTION();
+		UndoVersionAdd(&UndoPageGetSpecial(page)->version, bit);
+		MarkBufferDirty(buffer);
+		if (kind == UNDO_LOGGED)
+			log_newpage_buffer(buffer, true);
+		END_CRIT_SECTION();
+	}
+	UnlockReleaseBuffer(buffer);
+	*noted = RelLocator(undorel);
+}
 
 bool
 UndoNotesEvictions(UndoKind kind)
@@ -278,33 +311,19 @@ UndoNotesEvictions(UndoKind kind)
 }
 
 /*
- * There are going to be evicted rows: a version of inplace that does not know of these
- * is to refuse the database.  It stays so, for one that has had none yet is read by both.
- * The record is the server's, an image of the page.  Nothing is locked.
+ * There are going to be evicted rows.
  */
 void
 UndoNoteEvictions(UndoKind kind)
 {
-	Relation	undorel = UndoRelGet(kind, false);
-	Buffer		buffer;
-	Page		page;
+	note_in_meta_page(kind, UNDO_HAS_EVICTED, &notes_evictions[kind]);
+}
 
-	AssertNoPageLock();
-	if (UndoNotesEvictions(kind))
-		return;
-	buffer = ReadBuffer(undorel, UNDO_META_BLOCK);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
-	if (!PageIsNew(page) &&
-		!UndoVersionHas(UndoPageGetSpecial(page)->version, UNDO_HAS_EVICTED))
-	{
-		START_CRIT_SECTION();
-		UndoVersionAdd(&UndoPageGetSpecial(page)->version, UNDO_HAS_EVICTED);
-		MarkBufferDirty(buffer);
-		if (kind == UNDO_LOGGED)
-			log_newpage_buffer(buffer, true);
-		END_CRIT_SECTION();
-	}
-	UnlockReleaseBuffer(buffer);
-	notes_evictions[kind] = RelLocator(undorel);
+/*
+ * There are going to be values in a TOAST table of ours.
+ */
+void
+UndoNoteLargeValues(UndoKind kind)
+{
+	note_in_meta_page(kind, UNDO_HAS_LARGE_VALUES, &notes_large_values[kind]);
 }

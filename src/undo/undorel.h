@@ -20,6 +20,7 @@ extern Relation UndoRelInit(RelationData *rd, FormData_pg_class *form,
 extern void UndoCheckMetaPage(Relation undorel);
 extern bool UndoNotesEvictions(UndoKind kind);
 extern void UndoNoteEvictions(UndoKind kind);
+extern void UndoNoteLargeValues(UndoKind kind);
 extern void UndoRenewMetaPage(Relation undorel);
 extern void UndoReportRenewed(void);
 

@@ -60,6 +60,7 @@
 #include "undo/discard.h"
 #include "undo/holders.h"
 #include "undo/space.h"
+#include "undo/undo_rows.h"
 #include "undo/worker.h"
 #include "utils/backend_status.h"
 #include "utils/guc.h"
@@ -588,6 +589,7 @@ typedef struct WorkerOrder
 {
 	Oid			dboid;
 	uint32		ticket;
+	bool		visit;			/* nobody has been there since the start */
 } WorkerOrder;
 
 static bool
@@ -597,7 +599,9 @@ LauncherStart(DatabaseEntry *db)
 	WorkerOrder order;
 	int			i;
 
+	memset(&order, 0, sizeof(order));
 	order.dboid = db->dboid;
+	order.visit = db->visit;
 	i = LauncherFillSlot(db->dboid, &order.ticket);
 	if (i < 0)
 		return false;
@@ -889,12 +893,40 @@ WorkerSleep(void)
 	ResetLatch(MyLatch);
 }
 
+/*
+ * What pg_upgrade has left open in the database.  False if it has to be tried again;
+ * after an error that is for the next worker, or somebody who calls a function.
+ */
+static bool
+WorkerAfterUpgrade(void)
+{
+	MemoryContext oldcontext = CurrentMemoryContext;
+	volatile bool done = true;
+
+	PG_TRY();
+	{
+		done = undo_rows->after_upgrade();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(oldcontext);
+		HOLD_INTERRUPTS();
+		EmitErrorReport();
+		AbortCurrentTransaction();
+		FlushErrorState();
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+	return done;
+}
+
 static void
-WorkerLoop(void)
+WorkerLoop(bool visit)
 {
 	TimestampTz start = GetCurrentTimestamp();
 	TimestampTz last_use = start;
 	bool		first = true;
+	bool		upgraded = !visit;
 
 	for (;;)
 	{
@@ -914,16 +946,19 @@ WorkerLoop(void)
 		SetCurrentStatementStartTimestamp();
 		pgstat_report_activity(STATE_RUNNING, "giving back undo of inplace tables");
 		FreezeTimelineTick();
+		if (!upgraded)
+			upgraded = WorkerAfterUpgrade();
 		if (!UndoDiscardTick(&in_use, &more))
 		{
 			WorkerHasLooked();
 			return;
 		}
-		WorkerHasLooked();
+		if (upgraded)
+			WorkerHasLooked();
 		pgstat_report_stat(false);
 
 		now = GetCurrentTimestamp();
-		if (in_use)
+		if (in_use || !upgraded)
 			last_use = now;
 		else if (first || TimestampDifferenceExceeds(last_use, now, LINGER_MS))
 			return;
@@ -955,6 +990,6 @@ InplaceUndoWorkerMain(Datum arg)
 		proc_exit(0);
 
 	WorkerSetup(order.dboid);
-	WorkerLoop();
+	WorkerLoop(order.visit);
 	proc_exit(0);
 }

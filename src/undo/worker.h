@@ -31,6 +31,13 @@ UndoSpaceHasWorker(UndoSpace *sp)
 	return pg_atomic_read_u32(&sp->worker_pid) != 0;
 }
 
+/* is there anybody who starts workers? */
+static inline bool
+UndoWorkerMayCome(void)
+{
+	return undo_shared != NULL && undo_shared->launcher_latch != NULL;
+}
+
 extern PGDLLEXPORT void InplaceUndoLauncherMain(Datum arg);
 extern PGDLLEXPORT void InplaceUndoWorkerMain(Datum arg);
 extern void UndoWorkerReattachDatabase(Oid dboid);

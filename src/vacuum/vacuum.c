@@ -40,6 +40,7 @@
 #include "freeze/freeze_stats.h"
 #include "index/index_delete.h"
 #include "page/page.h"
+#include "page/whose_file.h"
 #include "row/between.h"
 #include "row/evict.h"
 #include "row/restore.h"
@@ -634,6 +635,10 @@ inplace_vacuum(Relation rel, VacuumParams *params,
 	bool		minmulti_updated = false;
 
 	InplaceRequirePreload();
+
+	/* (of autovacuum nobody has asked before) */
+	if (rel->rd_rel->relkind == RELKIND_TOASTVALUE)
+		inplace_check_toast_table(rel);
 
 	pgstat_progress_start_command(PROGRESS_COMMAND_VACUUM,
 								  RelationGetRelid(rel));

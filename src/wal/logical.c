@@ -29,6 +29,9 @@
 #include "wal/logical.h"
 #include "wal/wal.h"
 
+/* of a value stored in a TOAST table */
+#define CHUNKS_IN_RECORD	16
+
 /*
  * Values are put together in a context of their own: a statement may change many
  * rows in one context.
@@ -172,7 +175,7 @@ inplace_logical_prepare(LogicalChange *lc, Relation rel,
 {
 	StringInfoData buf;
 
-	if (!RelationIsLogicallyLogged(rel))
+	if (!RowsAreDecoded(rel))
 		return false;
 	initStringInfo(&buf);
 	lc->what = 0;
@@ -211,12 +214,59 @@ inplace_log_speculative_end(Relation rel, bool succeeded)
 {
 	xl_ip_logical rec;
 
-	if (!RelationIsLogicallyLogged(rel))
+	if (!RowsAreDecoded(rel))
 		return;
 	rec.locator = RelLocator(rel);
-	rec.confirm = succeeded;
+	rec.what = succeeded ? XLIP_SPECULATION_CONFIRMED : XLIP_SPECULATION_WITHDRAWN;
 	XLogBeginInsert();
 	XLogRegisterData((char *) &rec, SizeOfIpLogical);
 	XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
 	(void) inplace_xlog_insert(XLOG_IP_LOGICAL);
+}
+
+/*
+ * The chunks of a value, in the form that they have in a heap TOAST table.  Those
+ * that an update has left as they were are told as well: a decoder puts a value
+ * together from what it has seen of it.
+ */
+void
+inplace_log_value(Relation toastrel, Oid valueid, const char *data, int32 size,
+				  int32 chunk_len)
+{
+	TupleDesc	desc = RelationGetDescr(toastrel);
+	MemoryContext outer = enter_scratch();
+	char	   *chunk = palloc(VARHDRSZ + chunk_len);
+	int32		seq = 0;
+
+	for (int32 pos = 0; pos < size;)
+	{
+		xl_ip_logical rec;
+		StringInfoData buf;
+
+		initStringInfo(&buf);
+		for (int i = 0; i < CHUNKS_IN_RECORD && pos < size; i++, seq++)
+		{
+			int32		len = Min(chunk_len, size - pos);
+			Datum		values[3] = {ObjectIdGetDatum(valueid), Int32GetDatum(seq),
+			PointerGetDatum(chunk)};
+			bool		isnull[3] = {false, false, false};
+			HeapTuple	htup;
+
+			SET_VARSIZE(chunk, VARHDRSZ + len);
+			memcpy(VARDATA(chunk), data + pos, len);
+			htup = heap_form_tuple(desc, values, isnull);
+			append_heap_tuple(&buf, htup);
+			heap_freetuple(htup);
+			pos += len;
+		}
+		rec.locator = RelLocator(toastrel);
+		rec.what = XLIP_VALUE_CHUNKS;
+		XLogBeginInsert();
+		XLogRegisterData((char *) &rec, SizeOfIpLogical);
+		XLogRegisterData(buf.data, buf.len);
+		XLogSetRecordFlags(XLOG_INCLUDE_ORIGIN);
+		(void) inplace_xlog_insert(XLOG_IP_LOGICAL);
+		pfree(buf.data);
+	}
+	leave_scratch(outer);
 }

@@ -13,6 +13,14 @@
 #include "lib/stringinfo.h"
 #include "page/tuple.h"
 
+/*
+ * Do decoders want the table's rows?  What they are to know of a TOAST table of ours is
+ * in records of its own (inplace_log_value).
+ */
+#define RowsAreDecoded(rel) \
+	(RelationIsLogicallyLogged(rel) && \
+	 (rel)->rd_rel->relkind != RELKIND_TOASTVALUE)
+
 /* that part of a record, before it is written */
 typedef struct LogicalChange
 {
@@ -45,5 +53,9 @@ extern void inplace_logical_set_rows(LogicalChange *lc, char *tuples, Size len,
 /* a speculative insertion, and the record of its end */
 extern void inplace_logical_set_speculative(LogicalChange *lc);
 extern void inplace_log_speculative_end(Relation rel, bool succeeded);
+
+/* a value that has been stored in a TOAST table of ours, in chunks of that length */
+extern void inplace_log_value(Relation toastrel, Oid valueid, const char *data,
+							  int32 size, int32 chunk_len);
 
 #endif							/* INPLACE_LOGICAL_H */

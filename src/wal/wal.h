@@ -48,14 +48,21 @@
 #define XLIP_LOGICAL_MORE		0x10	/* MULTI_INSERT: of several records,
 										 * not the last */
 
-/* XLOG_IP_LOGICAL: the end of a speculative insertion.  No block. */
+/*
+ * XLOG_IP_LOGICAL: the end of a speculative insertion; or chunks of a value that has
+ * been stored in a TOAST table, which follow as heap tuples (see above).  No block.
+ */
 typedef struct xl_ip_logical
 {
 	RelFileLocator locator;
-	uint8		confirm;		/* the row is there; 0: it has been withdrawn */
+	uint8		what;			/* as follows */
 } xl_ip_logical;
 
-#define SizeOfIpLogical	(offsetof(xl_ip_logical, confirm) + sizeof(uint8))
+#define XLIP_SPECULATION_WITHDRAWN	0
+#define XLIP_SPECULATION_CONFIRMED	1
+#define XLIP_VALUE_CHUNKS			2
+
+#define SizeOfIpLogical	(offsetof(xl_ip_logical, what) + sizeof(uint8))
 
 /*
  * Block data of an undo page (block 1; 0 for XLOG_IP_UNDO): uint16 offset in

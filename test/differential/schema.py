@@ -24,6 +24,13 @@ def text_value(r):
             f"FROM generate_series({r.randint(1, 9)}, 300) g)")
 
 
+def document_value(r):
+    """3 to 20 kB"""
+    first = r.randint(1, 9)
+    return ("(SELECT string_agg(md5(g::text), '') "
+            f"FROM generate_series({first}, {first + r.randint(90, 600)}) g)")
+
+
 def blank_padded(r):
     return quoted(r.choice(["", "a", "b", "blank    ", "abcdefghijkl", "x  y"]))
 
@@ -51,6 +58,8 @@ TYPES = {
     "jsonb": ("jsonb", lambda r: quoted('{"k": %d, "l": "%s"}' % (r.randint(0, 3), "j" * r.choice([1, 50, 300]))), False),
     "intarray": ("int[]", lambda r: quoted("{%s}" % ",".join(str(r.randint(1, 4)) for _ in range(r.randint(0, 4)))), False),
     "range": ("int4range", lambda r: "int4range(%d, %d)" % ((lo := r.randint(0, 8)), lo + r.randint(1, 4)), False),
+    # in a TOAST table of the table's own method
+    "document": ("text", document_value, False),
     "point": ("point", lambda r: quoted(f"({r.randint(0, 3)},{r.randint(0, 3)})"), False),
 }
 
@@ -86,6 +95,7 @@ class Schema:
         self.exclusion = False
         self.side = r.random() < 0.6
         self.partitioned = r.random() < 0.08
+        self.documents = r.random() < 0.3
         self.deferrable = []        # names of deferrable constraints
         self.columns = []           # of t, without id and u
         self.unique = None          # name of the unique column
@@ -108,6 +118,9 @@ class Schema:
             # is in place does not.  Let these rows move, as heap's do.
             self.setup.insert(0, "SET inplace.default_index_method = btree")
             self.setup.append("RESET inplace.default_index_method")
+        if self.documents:
+            self.setup.insert(0, "SET inplace.toast_in_place = on")
+            self.setup.append("RESET inplace.toast_in_place")
 
     def tables(self):
         names = ["t"]
@@ -126,7 +139,7 @@ class Schema:
         return "WITH (%s)" % ", ".join(options)
 
     def _main_table(self, r):
-        kinds = [k for k in TYPES if k not in ("int", "text", "range")]
+        kinds = [k for k in TYPES if k not in ("int", "text", "range", "document")]
         picks = ["int", "text"] + r.sample(kinds, r.choice([0, 1, 2, 2, 3, 5]))
         letters = "abcdefgh"
         self.columns = [Column(letters[i], k) for i, k in enumerate(picks)]
@@ -137,6 +150,8 @@ class Schema:
         if not self.partitioned and r.random() < 0.1:
             self.exclusion = True
             self.columns.append(Column("rg", "range"))
+        if self.documents:
+            self.columns.append(Column("doc", "document"))
         for column in self.columns:
             parts.append(f"{column.name} {column.sqltype}")
         if r.random() < 0.12:
@@ -161,6 +176,8 @@ class Schema:
                                  ("t_high", "FROM (9) TO (MAXVALUE)")):
                 self.setup.append(f"CREATE {self.unlogged}TABLE {name} PARTITION OF t "
                                   f"FOR VALUES {bounds} {self._options(r)}")
+        if self.documents and r.random() < 0.7:
+            self.setup.append("ALTER TABLE t ALTER doc SET STORAGE EXTERNAL")
         if self.unique and not self.partitioned:
             if r.random() < 0.3:
                 self.setup.append("ALTER TABLE t ADD CONSTRAINT t_u UNIQUE (u) "
@@ -175,7 +192,7 @@ class Schema:
             self._index(r, f"t_i{n}")
 
     def _index(self, r, name):
-        column = r.choice(self.columns)
+        column = r.choice([c for c in self.columns if c.kind != "document"])
         kind = r.random()
         if column.kind == "intarray":
             definition = f"USING gin ({column.name})"

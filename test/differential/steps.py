@@ -224,6 +224,12 @@ class Generator:
             return f"{name} = " + r.choice([
                 f"{name} || 'z'", f"left({name}, 3)", f"{name} || repeat('y', {r.choice([5, 100, 800])})",
                 f"coalesce({name}, '') || 'q'"])
+        if column.kind == "document" and kind < 0.8:
+            at = r.randint(1, 12000)
+            return f"{name} = " + r.choice([
+                f"overlay({name} PLACING '{r.choice(['changed', 'other'])}' FROM {at})",
+                f"{name} || repeat('appended', {r.choice([1, 40, 400])})", f"'front' || {name}",
+                f"left({name}, {at})", f"substr({name}, {at // 4})", f"coalesce({name}, '') || {column.value(r, 0)}"])
         if column.kind in ("int", "smallint", "bigint", "numeric") and kind < 0.5:
             return f"{name} = " + r.choice([f"{name} + 1", f"coalesce({name}, 0) + 1", f"{name} - 1"])
         if kind < 0.56:
@@ -231,6 +237,9 @@ class Generator:
         if kind < 0.60:
             return f"{name} = DEFAULT"
         return f"{name} = {column.value(r)}"
+
+    def has_documents(self):
+        return any(c.kind == "document" for c in self.schema.columns)
 
     def _assignments(self):
         r = self.r
@@ -373,6 +382,9 @@ class Generator:
             f"SELECT count(*) FROM t x JOIN t y ON x.a = y.a",
             f"SELECT * FROM t WHERE id = {self._id()}",
         ]
+        if self.has_documents():
+            queries += ["SELECT id, length(doc), md5(doc) FROM t ORDER BY id",
+                        f"SELECT id, substr(doc, {r.randint(1, 9000)}, 40) FROM t ORDER BY id"]
         if self.schema.unique:
             queries += [f"SELECT u, a FROM t WHERE u = {r.randint(1, 12)}",
                         "SELECT u FROM t WHERE u > 0 ORDER BY u"]
@@ -447,6 +459,13 @@ class Generator:
             f"BEGIN DELETE FROM t WHERE id = {id_}; RAISE EXCEPTION USING ERRCODE = 'P0001'; "
             f"EXCEPTION WHEN SQLSTATE 'P0001' THEN PERFORM 1 FROM t WHERE id = {id_} FOR SHARE; END",
         ]
+        if self.has_documents():
+            change = f"UPDATE t SET doc = overlay(doc PLACING i::text FROM i * 400) WHERE id = {id_}"
+            bodies += [
+                f"BEGIN FOR i IN 1..{r.choice([2, 5, 40])} LOOP BEGIN {change}; "
+                f"UPDATE t SET doc = doc || 'in block' WHERE id = {id_}; RAISE EXCEPTION USING ERRCODE = 'P0001'; "
+                f"EXCEPTION WHEN SQLSTATE 'P0001' THEN NULL; END; {change}; END LOOP; END",
+                f"BEGIN FOR i IN 1..{r.choice([5, 40])} LOOP {change}; END LOOP; END"] * 2
         return f"DO $$ {r.choice(bodies)} $$"
 
     def _side(self, state):

@@ -1,7 +1,7 @@
 """What the sessions of the hostile test do."""
 
 from compare import WrongAnswer, difference, key_value, null_key, settings
-from table import (a_value, ci_value, doc_value, f_value, h_value, k_value, maybe_null, n_value, p_value, query, r_value,
+from table import (a_value, big_value, ci_value, doc_value, f_value, h_value, k_value, maybe_null, n_value, p_value, query, r_value,
                    row_values, s_value, ts_value, w_value)
 
 # Errors that concurrency brings: none of them says that something is wrong.
@@ -51,6 +51,10 @@ def assignment(r, spread):
         lambda: f"ts = {maybe_null(r, ts_value(r))}",
         lambda: f"ts = {ts_value(r)}, doc = {doc_value(r)}, h = {h_value(r)}, p = {p_value(r)}",
         lambda: f"pad = repeat('{r.choice('xyz')}', {r.choice([0, 3, 30, 60])})",
+        lambda: f"big = {big_value(r)}",
+        lambda: f"big = sealed(overlay(body(big) PLACING 'XYZ' FROM {r.randint(1, 15000)}))",
+        lambda: f"big = sealed(body(big) || repeat('end', {r.choice([1, 100, 700])})), pad = 'x'",
+        lambda: f"big = sealed('front' || left(body(big), {r.randint(3000, 12000)})), k = k + 1",
         lambda: f"pad = repeat('w', {r.choice([10, 300, 1500])})",
     ])()
 
@@ -110,7 +114,7 @@ BEGIN
 	PERFORM setseed(seed);
 	FOR i IN 1..times LOOP
 		nrow := 1 + floor(random() * nrows);
-		what := floor(random() * 24);
+		what := floor(random() * 27);
 		BEGIN
 			CASE what
 			WHEN 0, 1 THEN UPDATE t SET k = floor(random() * 26) WHERE id = nrow;
@@ -137,6 +141,11 @@ BEGIN
 			WHEN 21 THEN UPDATE t SET w = CASE WHEN random() < 0.5 THEN 'maple' ELSE 'oak birch' END WHERE id BETWEEN nrow AND nrow + 2;
 			WHEN 22 THEN UPDATE t SET doc = jsonb_build_object('a', floor(random() * 4), 'b', to_jsonb(a)), ts = 'pine' WHERE id BETWEEN nrow AND nrow + 2;
 			WHEN 23 THEN UPDATE t SET h = 'a=>1, b=>2' WHERE id BETWEEN nrow AND nrow + 2; UPDATE t SET h = 'b=>3' WHERE id = nrow;
+			WHEN 24 THEN UPDATE t SET big = sealed(overlay(body(big) PLACING 'churn' || i FROM 1 + (random() * 9000)::int)) WHERE id BETWEEN nrow AND nrow + 3;
+			WHEN 25 THEN UPDATE t SET big = sealed(left(body(big), 3000 + (random() * 9000)::int) || i) WHERE id = nrow;
+			WHEN 26 THEN
+				UPDATE t SET big = sealed(body(big) || 'back') WHERE id = nrow;
+				IF checked((SELECT big FROM t WHERE id = nrow)) <> '' THEN RAISE division_by_zero; END IF;
 			WHEN 15 THEN UPDATE t SET k = 7 WHERE id = nrow; RAISE division_by_zero;
 			END CASE;
 		EXCEPTION

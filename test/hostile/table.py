@@ -21,6 +21,16 @@ CREATE OPERATOR |>| (leftarg = int, rightarg = int, function = abs_gt, restrict 
 CREATE OPERATOR CLASS abs_ops FOR TYPE int USING inplace_btree AS
 	OPERATOR 1 |<|, OPERATOR 2 |<=|, OPERATOR 3 |=|, OPERATOR 4 |>=|, OPERATOR 5 |>|,
 	FUNCTION 1 abs_cmp(int, int);
+-- A large value begins with a checksum of what follows: bytes of two changes are noticed.
+CREATE FUNCTION sealed(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN md5($1) || $1;
+CREATE FUNCTION body(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN substr($1, 33);
+CREATE FUNCTION checked(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	IF left(v, 32) <> md5(substr(v, 33)) THEN
+		RAISE data_corrupted USING MESSAGE = format('bytes of more than one value: %s of %s', left(v, 40), length(v));
+	END IF;
+	RETURN left(v, 32) || length(v);
+END $$;
 CREATE FUNCTION third(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 / 3; END';
 """
 
@@ -35,7 +45,7 @@ CREATE EXTENSION pg_trgm SCHEMA more;
 """
 contrib = True
 
-COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad", "p", "r", "w", "doc", "h", "ts")
+COLUMNS = ("id", "k", "s", "u", "n", "f", "ci", "j", "a", "pad", "p", "r", "w", "doc", "h", "ts", "checked(big)")
 
 TABLE = """
 CREATE TABLE t (
@@ -54,7 +64,8 @@ CREATE TABLE t (
 	w text COLLATE "C",
 	doc jsonb,
 	h {hstore},
-	ts tsvector
+	ts tsvector,
+	big text
 ) USING inplace WITH (fillfactor = {fillfactor}, autovacuum_enabled = {autovacuum})
 """
 
@@ -85,6 +96,9 @@ INDEXES = [
     ("t_k_third", "USING inplace_btree ((third(k)), s)"),
     ("t_j_third", "USING inplace_btree (s) INCLUDE (id) WHERE third(j) = 1"),
     ("t_k_abs", "USING inplace_btree (k abs_ops)"),
+    ("t_big", "USING inplace_btree ((left(big, 1)), k)"),
+    ("t_big_md5", "USING inplace_btree ((md5(big))) INCLUDE (k) WHERE j > 3"),
+    ("t_big_btree", "USING btree ((left(big, 1)))"),
     ("t_a", "USING inplace_btree (a)"),
     ("t_j_btree", "USING btree (j)"),
     ("t_k_btree", "USING btree (k)"),
@@ -230,18 +244,25 @@ def use_contrib(there):
                 OTHERS.remove(index)
 
 
+def big_value(r):
+    """3 to 20 kB"""
+    first = r.randint(1, 1000)
+    return f"sealed((SELECT string_agg(md5(g::text), '') FROM generate_series({first}, {first + r.randint(90, 600)}) g))"
+
+
 def maybe_null(r, text, chance=0.06):
     return "NULL" if r.random() < chance else text
 
 
 def row_values(r, id, spread):
     """A row of VALUES for COLUMNS."""
-    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
+    return "({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})".format(
         id, maybe_null(r, k_value(r)), maybe_null(r, f"'{s_value(r)}'"), maybe_null(r, r.randint(1, spread)),
         maybe_null(r, n_value(r)), maybe_null(r, f_value(r)), maybe_null(r, f"'{ci_value(r)}'"),
         maybe_null(r, r.randint(0, 10)), maybe_null(r, f"'{a_value(r)}'"), f"repeat('p', {r.randint(0, 40)})",
         maybe_null(r, p_value(r)), maybe_null(r, r_value(r)), maybe_null(r, w_value(r)), maybe_null(r, doc_value(r)),
-        maybe_null(r, h_value(r)), maybe_null(r, ts_value(r)))
+        maybe_null(r, h_value(r)), maybe_null(r, ts_value(r)),
+        maybe_null(r, big_value(r), 0.7))
 
 
 class Schema:
@@ -267,7 +288,9 @@ class Schema:
     def setup(self, r):
         """Statements; those that make unique indexes may fail."""
         yield "DROP TABLE IF EXISTS t"
+        yield f"SET inplace.toast_in_place = {r.choice(['on', 'on', 'on', 'off'])}"
         yield self.table
+        yield f"ALTER TABLE t ALTER big SET STORAGE {r.choice(['EXTERNAL', 'EXTERNAL', 'EXTENDED'])}"
         rows = [row_values(r, i, self.spread) for i in range(1, self.rows + 1)]
         yield f"INSERT INTO t VALUES {', '.join(rows)}"
         if self.alike:
@@ -397,6 +420,10 @@ def query(r, spread):
         lambda: ("u", f"third(j) < 2 AND u > {ulo}", f"u{order}"),
         lambda: ("k", f"k |=| {k_value(r)}", None),
         lambda: ("k", f"k |<| {hi}", None),
+        lambda: ("id, checked(big)", f"id BETWEEN {ulo - 30} AND {ulo}", None),
+        lambda: ("k, checked(big)", f"left(big, 1) = '{r.randint(0, 9)}'", None),
+        lambda: ("k, checked(big)", f"left(big, 1) > 'a' AND k > {lo}", None),
+        lambda: ("k", f"md5(big) > '{r.randint(0, 9)}' AND j > 3", None),
         lambda: ("a", f"a = '{a_value(r)}'", None),
         lambda: ("a", f"a @> '{{{r.randint(1, 6)}}}' AND k BETWEEN {lo} AND {hi}", None),
         lambda: ("a", f"a && '{{{r.randint(1, 6)},{r.randint(1, 6)}}}'", None),

@@ -139,6 +139,7 @@ foreach my $mode ('copy', 'link')
 	ok($ok, "pg_upgrade --$mode");
 	last if !$ok;
 	$new->start;
+	like(one($new, 'SELECT inplace.after_upgrade()', $_), qr/^\d+$/, "$mode: TOAST tables of $_") foreach qw(postgres second);
 	is(contents($new, $_), $before{$_}, "$mode: contents of $_") foreach @tables;
 	is(one($new, "SET enable_seqscan = off; SELECT count(*), sum(a) FROM t WHERE a > 10000"),
 		one($new, "SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT count(*), sum(a) FROM t WHERE a > 10000"), "$mode: by index");

@@ -76,13 +76,19 @@ foreach my $q (q{pgstattuple('t')}, q{pgstattuple('inplace.undo_log')}, q{pgrowl
 	like(sqlstate_of($node, "SELECT * FROM $q"), qr/ERROR:  (0A000|42809): (only heap AM is supported|.*not supported|.*is not a (heap )?table)/, "$q refuses");
 }
 # These two do not ask whose the table is, and set heap's hint bits.
+one($node, q{
+	SET inplace.toast_in_place = off;
+	CREATE TABLE old_toast (w text) USING inplace;
+	ALTER TABLE old_toast ALTER w SET STORAGE EXTERNAL;
+	INSERT INTO old_toast VALUES (repeat('x', 9000))});
 foreach my $f (qw(pg_check_visible pg_check_frozen))
 {
 	like(sqlstate_of($node, "SELECT * FROM $f('zeros')"), qr/ERROR:  0A000: function "$f" cannot be used on relation "zeros"/, "$f refuses");
 	like(sqlstate_of($node, "SELECT $f(oid) FROM pg_class WHERE relname IN ('heap_too', 'zeros')"), qr/ERROR:  0A000: function "$f" cannot/, "$f refuses in a target list");
 	is(one($node, "DO \$\$ BEGIN PERFORM * FROM $f('zeros'); EXCEPTION WHEN feature_not_supported THEN NULL; END \$\$;
 		SELECT count(*) FROM $f('heap_too')"), '0', "$f serves heap, after an error too");
-	is(one($node, "SELECT count(*) FROM $f((SELECT reltoastrelid FROM pg_class WHERE relname = 'wide'))"), '0', "$f serves the TOAST table");
+	is(one($node, "SELECT count(*) FROM $f((SELECT reltoastrelid FROM pg_class WHERE relname = 'old_toast'))"), '0', "$f serves a heap TOAST table");
+	like(sqlstate_of($node, "SELECT * FROM $f((SELECT reltoastrelid FROM pg_class WHERE relname = 'wide'))"), qr/ERROR:  0A000: function "$f" cannot be used on relation "pg_toast_\d+"/, "$f refuses one of ours");
 	is(one($node, "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0;
 		SELECT sum(a), count(*) FROM zeros"), '0|500', "scans are served after $f");
 }

@@ -27,12 +27,15 @@ my $bursts = $ENV{DECODE_BURSTS} // 60;
 my $work_mem = $major >= 18 ? '64MB' : '64kB';
 # With and without old bytes in the records of updates (wal_consistency_checking).
 my $checking = $seed % 3 == 0 ? 'all' : '';
+# Large values in heap's TOAST tables, and in ours.
+my $toast = $seed % 2 == 0 ? 'on' : 'off';
 my $node = new_node('decode', conf => qq{
 wal_level = logical
 max_replication_slots = 10
 max_prepared_transactions = 100
 logical_decoding_work_mem = '$work_mem'
 wal_consistency_checking = '$checking'
+inplace.toast_in_place = $toast
 full_page_writes = @{[ $seed % 5 == 0 ? 'off' : 'on' ]}
 autovacuum = off
 # (waits that are none on heap, for the undo worker, must not take as long)
