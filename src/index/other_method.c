@@ -40,9 +40,9 @@
  *
  * GIN puts together what a row has from all entries of its TID, those of former keys among
  * them.  It must not take the row for one that does not fit because of a key too many.
- * So the operator class has to be one in which further keys never keep a row out.  That
- * is known of those for arrays and jsonb, of btree_gin, hstore and pg_trgm.  It is not so
- * for text search, which has a NOT.
+ * So it has to be known in which queries of the operator class that may be (gin_query.c).  It
+ * is known of those for arrays, jsonb and text search, and of those of btree_gin, hstore,
+ * intarray and pg_trgm.
  *
  *-------------------------------------------------------------------------
  */
@@ -61,6 +61,7 @@
 #include "commands/extension.h"
 #include "common/hashfn.h"
 #include "index/gin_entry.h"
+#include "index/gin_query.h"
 #include "index/insert_info.h"
 #include "index/key.h"
 #include "index/other_entry.h"
@@ -144,35 +145,11 @@ is_of_extension(Oid class, Oid object, const char *const *names, int n)
 	return false;
 }
 
-/* see above; OIDs of functions of the server, or of one of these extensions */
-static bool
-is_monotone(Oid function)
-{
-	static const char *const extensions[] = {"btree_gin", "hstore", "pg_trgm"};
-
-	switch (function)
-	{
-		case InvalidOid:
-		case F_GINARRAYCONSISTENT:
-		case F_GINARRAYTRICONSISTENT:
-		case F_GIN_CONSISTENT_JSONB:
-		case F_GIN_TRICONSISTENT_JSONB:
-		case F_GIN_CONSISTENT_JSONB_PATH:
-		case F_GIN_TRICONSISTENT_JSONB_PATH:
-			return true;
-		default:
-			break;
-	}
-	return function >= FirstNormalObjectId &&
-		is_of_extension(ProcedureRelationId, function, extensions, lengthof(extensions));
-}
-
 static bool
 gin_takes(Relation index)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (!is_monotone(index_getprocid(index, i + 1, GIN_CONSISTENT_PROC)) ||
-			!is_monotone(index_getprocid(index, i + 1, GIN_TRICONSISTENT_PROC)))
+		if (inplace_gin_class(index, i + 1) == GIN_UNKNOWN)
 			return false;
 	return true;
 }
