@@ -257,6 +257,36 @@ inplace_entry_may_match(Relation table, Relation index, IndexTuple itup,
 	return result;
 }
 
+/* is the column's value in the TOAST table? */
+bool
+inplace_is_external(TupleDesc desc, InplaceTupleHeader tup, AttrNumber att,
+					const ItemPointerData *tid)
+{
+	bool		isnull;
+	Datum		value;
+
+	if (att <= 0 || TupleDescAttr(desc, att - 1)->attlen != -1)
+		return false;
+	value = inplace_getattr(desc, tup, att, &isnull, CurrentMemoryContext, tid);
+	return !isnull && VARATT_IS_EXTERNAL(DatumGetPointer(value));
+}
+
+/* is one of the columns that are keys as they stand? */
+bool
+inplace_has_external_key(Relation table, Relation index, InplaceTupleHeader tup,
+						 const ItemPointerData *tid)
+{
+	Form_pg_index form = index->rd_index;
+
+	if (!(tup->t_natts & IP_HASEXTERNAL))
+		return false;
+	for (int i = 0; i < form->indnkeyatts; i++)
+		if (inplace_is_external(RelationGetDescr(table), tup,
+								form->indkey.values[i], tid))
+			return true;
+	return false;
+}
+
 bool
 inplace_has_payload(Relation index)
 {

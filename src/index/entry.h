@@ -74,6 +74,11 @@ typedef struct EntryQuestion
 extern KeyMatch inplace_entry_needed(EntryQuestion *question, IndexTuple itup,
 									 BlockNumber blk, OffsetNumber off,
 									 InplaceTupleHeader tup, Size len);
+extern bool inplace_is_external(TupleDesc desc, InplaceTupleHeader tup,
+								AttrNumber att, const ItemPointerData *tid);
+extern bool inplace_has_external_key(Relation table, Relation index,
+									 InplaceTupleHeader tup,
+									 const ItemPointerData *tid);
 extern bool inplace_has_payload(Relation index);
 extern void inplace_payload_of_slot(Relation index, TupleTableSlot *slot,
 									Datum *values, bool *isnull);

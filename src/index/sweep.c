@@ -28,8 +28,8 @@
  * entries to the right only, and pages are unlinked by VACUUM alone, of which
  * there is one.
  *
- * Keys that have to be computed are so between two locks of the page, the first
- * of which tells which rows it is about (version_keys.c).
+ * Keys that have to be computed, or fetched from a TOAST table, are so between two
+ * locks of the page, the first of which tells which rows it is about (version_keys.c).
  *
  * Lock order: one leaf page at a time, exclusively if there is something to look
  * at, and under it what index_delete.c takes.
@@ -127,8 +127,10 @@ want_key(SweepState *ss, ItemPointer tid)
 		ItemId		lp = PageGetItemId(page, off);
 		InplaceTupleHeader tup = (InplaceTupleHeader) PageGetItem(page, lp);
 
-		if ((tup->t_infomask & IP_STALE) && (tup->t_natts & IP_UNCHANGED))
-			version_keys_want(&ss->keys, tid, tup, RowLength(tup, lp), false);
+		if ((tup->t_infomask & IP_STALE) && (tup->t_natts & IP_UNCHANGED) &&
+			(inplace_key_is_computed(ss->index) ||
+			 inplace_has_external_key(ss->table, ss->index, tup, tid)))
+			version_keys_want(&ss->keys, tid, tup, RowLength(tup, lp), true);
 	}
 	UnlockReleaseBuffer(buffer);
 }
@@ -347,6 +349,20 @@ can_be_counted(Relation index)
 		RelationGetIndexPredicate(index) == NIL && !inplace_has_payload(index);
 }
 
+/* may keys have to be computed, or values to be fetched? */
+static bool
+keys_are_wanted(Relation table, Relation index)
+{
+	if (inplace_key_is_computed(index))
+		return inplace_index_key(index)->readable;
+	if (!OidIsValid(table->rd_rel->reltoastrelid))
+		return false;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (TupleDescAttr(RelationGetDescr(index), i)->attlen == -1)
+			return true;
+	return false;
+}
+
 /*
  * Delete the entries that no version of their row which is visible by the
  * horizon has; of rows with versions between held snapshots and others, those that
@@ -383,8 +399,7 @@ inplace_sweep_index(Relation table, Relation index, TransactionId horizon,
 	ss.sweep.horizon = horizon;
 	ss.sweep.bounds = bounds;
 	ss.sweep.rows = rows;
-	ss.sweep.keys = inplace_key_is_computed(index) &&
-		inplace_index_key(index)->readable ? &ss.keys : NULL;
+	ss.sweep.keys = keys_are_wanted(table, index) ? &ss.keys : NULL;
 
 	for (Buffer buffer = BtLeftmostLeaf(index); BufferIsValid(buffer);
 		 buffer = next_leaf(index, buffer, &visited))

@@ -70,9 +70,9 @@
  * that lead to such versions only go, and the row stays as it is, mark included.  With
  * IP_UNCHANGED the next VACUUM leaves it alone.
  *
- * Rows whose indexed values are in the TOAST table are left alone: these
- * cannot be fetched with a page locked.  They do not make their page one that has
- * not come to rest.
+ * Keys of which the values are in the TOAST table are fetched between two locks of the index
+ * page.  Rows with such a value in an INCLUDE column are left alone: that is put right
+ * with both pages locked.  They do not make their page one that has not come to rest.
  *
  * Not for a VACUUM without index cleanup, or in failsafe mode: step 4 alone.
  *
@@ -121,26 +121,12 @@ stale_learn_indexes(InplaceVacuum *vac)
 			(void) inplace_index_key(vac->indrels[i]);
 }
 
-static bool
-is_external(TupleDesc desc, InplaceTupleHeader tup, AttrNumber att,
-			const ItemPointerData *tid)
-{
-	bool		isnull;
-	Datum		value;
-
-	if (att <= 0 || TupleDescAttr(desc, att - 1)->attlen != -1)
-		return false;
-	value = inplace_getattr(desc, tup, att, &isnull, CurrentMemoryContext, tid);
-	return !isnull && VARATT_IS_EXTERNAL(DatumGetPointer(value));
-}
-
 /*
- * Does an index have a value of the row that is in the TOAST table, or depend on
- * one?
+ * Has an index INCLUDE columns with a value of the row that is in the TOAST table?
  */
 static bool
-has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup,
-				 const ItemPointerData *tid)
+has_external_payload(InplaceVacuum *vac, InplaceTupleHeader tup,
+					 const ItemPointerData *tid)
 {
 	TupleDesc	desc = RelationGetDescr(vac->rel);
 
@@ -148,19 +134,12 @@ has_external_key(InplaceVacuum *vac, InplaceTupleHeader tup,
 		return false;
 	for (int i = 0; i < vac->nindexes; i++)
 	{
-		Relation	index = vac->indrels[i];
-		const IndexKey *key;
+		Form_pg_index form = vac->indrels[i]->rd_index;
 
-		if (!inplace_index_is_btree(index))
+		if (!inplace_index_is_btree(vac->indrels[i]))
 			continue;
-		for (int k = 0; k < index->rd_index->indnatts; k++)
-			if (is_external(desc, tup, index->rd_index->indkey.values[k], tid))
-				return true;
-		if (!inplace_key_is_computed(index))
-			continue;
-		key = inplace_index_key(index);
-		for (int k = 0; k < key->ncolumns; k++)
-			if (is_external(desc, tup, key->columns[k], tid))
+		for (int k = form->indnkeyatts; k < form->indnatts; k++)
+			if (inplace_is_external(desc, tup, form->indkey.values[k], tid))
 				return true;
 	}
 	return false;
@@ -186,7 +165,7 @@ has_rows_to_sweep(InplaceVacuum *vac, Buffer buffer)
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		ItemPointerSet(&tid, BufferGetBlockNumber(buffer), off);
 		if ((tup->t_infomask & IP_STALE) && !HdrIsSwept(tup) &&
-			!has_external_key(vac, tup, &tid))
+			!has_external_payload(vac, tup, &tid))
 			return true;
 	}
 	return false;
@@ -335,7 +314,7 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 		survey->nstale_pending++;
 		advance_horizon(&vac->newest_mark, HdrSweptXid(tup));
 	}
-	else if (!vac->do_index_vacuuming || has_external_key(vac, tup, &tid))
+	else if (!vac->do_index_vacuuming || has_external_payload(vac, tup, &tid))
 		;						/* not as things are */
 	else if (!(tup->t_infomask & IP_FROZEN) &&
 			 !TransactionIdPrecedes(tup->t_xid, vac->cutoffs.OldestXmin))
