@@ -280,7 +280,8 @@ FreezeMakeEntry(const FreezeKey *key)
 }
 
 /*
- * A VACUUM begins: make sure of an entry, and say what is known.
+ * A VACUUM begins: make sure of an entry, and say what is known.  A table without pages
+ * gets none: most TOAST tables are empty, and there is nothing to learn of them.
  */
 void
 FreezeStatsBegin(Relation rel, int target, FreezeStats *stats)
@@ -291,10 +292,19 @@ FreezeStatsBegin(Relation rel, int target, FreezeStats *stats)
 	FreezeTimelineTick();
 
 	LWLockAcquire(&freeze_shared->lock, LW_EXCLUSIVE);
-	entry = FreezeMakeEntry(&key);
-	entry->last_vacuum = GetCurrentTimestamp();
-	entry->stats.target = target;
-	*stats = entry->stats;
+	entry = RelationGetNumberOfBlocks(rel) > 0 ? FreezeMakeEntry(&key) :
+		hash_search(freeze_tables, &key, HASH_FIND, NULL);
+	if (entry != NULL)
+	{
+		entry->last_vacuum = GetCurrentTimestamp();
+		entry->stats.target = target;
+		*stats = entry->stats;
+	}
+	else
+	{
+		memset(stats, 0, sizeof(*stats));
+		stats->target = target;
+	}
 	LWLockRelease(&freeze_shared->lock);
 }
 
