@@ -29,7 +29,7 @@ UPDATE documents_json SET doc = jsonb_set(doc, ARRAY['key' || :key], to_jsonb(md
 UPDATE documents_text SET doc = overlay(doc PLACING md5(random()::text) FROM :at) WHERE id = :id;
 """,
 }
-TOAST = """SELECT sum(pg_relation_size(c.reltoastrelid)) / 8192, sum(pg_indexes_size(c.reltoastrelid)) / 8192
+TOAST = """SELECT (sum(pg_relation_size(c.reltoastrelid)) / 8192)::int, (sum(pg_indexes_size(c.reltoastrelid)) / 8192)::int
            FROM pg_class c WHERE relname IN ('documents_json', 'documents_text')"""
 
 
@@ -111,4 +111,4 @@ class Documents(Workload):
         wrong = db.value(f"SELECT count(*) FROM documents_text WHERE length(doc) < {p.doc_kb * 1024}")
         if wrong:
             raise Refused(f"{db.method}: {wrong} documents have become shorter")
-        return db.value("SELECT sum((SELECT count(*) FROM jsonb_object_keys(doc))) FROM documents_json")
+        return db.value("SELECT sum((SELECT count(*) FROM jsonb_object_keys(doc)))::bigint FROM documents_json")
