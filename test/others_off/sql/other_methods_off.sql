@@ -22,7 +22,7 @@ SELECT pg_relation_size('t') AS size \gset
 SELECT id FROM t ORDER BY p <-> point(1, 1) LIMIT 1 FOR UPDATE SKIP LOCKED;
 UPDATE t SET n = 0 WHERE ctid = (SELECT ctid FROM t ORDER BY p <-> point(1, 1) LIMIT 1) RETURNING id;
 
--- by distances that the index knows by approximation the executor loses the place
+-- by distances that the index knows by approximation the executor may lose the place
 SELECT id FROM t ORDER BY c <-> point(-50, -300) LIMIT 1 FOR UPDATE SKIP LOCKED;
 SELECT pg_relation_size('t') = :size AS as_large;
 RESET enable_sort;

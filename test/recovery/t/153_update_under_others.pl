@@ -45,7 +45,8 @@ $standby->start;
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 
 my @conditions = ('a @> ARRAY[3]', 'a @> ARRAY[5, 22]', 'a && ARRAY[1, 26]', 'h = 3', 'h = 27', q{p <@ box '(2,3),(9,9)'}, q{p ~= point '(3,3)'});
-my $sums = join ' UNION ALL ', map { "SELECT $_, count(*), sum(id) FROM t WHERE $conditions[$_]" } 0 .. $#conditions;
+my $sums = join ' UNION ALL ', map { "SELECT $_ AS n, count(*), sum(id) FROM t WHERE $conditions[$_]" } 0 .. $#conditions;
+$sums .= ' ORDER BY n';
 my $seq = "SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; $sums";
 
 sub same_answers
