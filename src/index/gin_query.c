@@ -23,7 +23,7 @@
  * while the scan runs, but before the first such key: so it is asked about after that, too.
  *
  * The server calls a method's functions through the index's relation.  So the function there is
- * replaced, when a plan that uses it has been started and keeps the relation open.
+ * replaced, when a plan that uses it has been started and keeps the relation open (plan_start.c).
  * Nothing else asks for bitmaps.
  *
  *-------------------------------------------------------------------------
@@ -40,23 +40,17 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_proc_d.h"
 #include "commands/extension.h"
-#include "executor/executor.h"
 #include "index/gin_query.h"
 #include "index/index.h"
 #include "index/other_mark.h"
 #include "miscadmin.h"
-#include "nodes/execnodes.h"
-#include "nodes/nodeFuncs.h"
 #include "nodes/tidbitmap.h"
-#include "own.h"
 #include "tsearch/ts_type.h"
 #include "tsearch/ts_utils.h"
 #include "utils/fmgroids.h"
 
 /* operator of intarray's gin__int_ops with a query_int */
 #define INT_QUERY_STRATEGY	20
-
-static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 
 /* of these extensions' classes it is known, too */
 static GinClass
@@ -195,47 +189,21 @@ has_such_queries(Relation index)
 	return false;
 }
 
-static void
-look_at_bitmap_scan(BitmapIndexScanState *bis)
+/* a query with such a scan is about to begin */
+void
+inplace_gin_query_look(BitmapIndexScanState *bis)
 {
 	Relation	index = bis->biss_RelationDesc;
 	Relation	table;
+	bool		inplace;
 
 	/* (not opened for EXPLAIN) */
 	if (index == NULL || index->rd_rel->relam != GIN_AM_OID ||
-		index->rd_indam->amgetbitmap == get_bitmap || !has_such_queries(index))
+		index->rd_indam->amgetbitmap == get_bitmap)
 		return;
 	table = table_open(index->rd_index->indrelid, NoLock);
-	if (RelationIsInplace(table))
-		index->rd_indam->amgetbitmap = get_bitmap;
+	inplace = RelationIsInplace(table);
 	table_close(table, NoLock);
-}
-
-static bool
-look_at_bitmap_scans(PlanState *ps, void *context)
-{
-	if (ps == NULL)
-		return false;
-	if (IsA(ps, BitmapIndexScanState))
-		look_at_bitmap_scan((BitmapIndexScanState *) ps);
-	return planstate_tree_walker(ps, look_at_bitmap_scans, context);
-}
-
-static void
-look_at_plan(QueryDesc *queryDesc, int eflags)
-{
-	NoLockInUserCode();
-	if (prev_ExecutorStart_hook)
-		prev_ExecutorStart_hook(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
-	if (InplaceInstalledHere())
-		(void) look_at_bitmap_scans(queryDesc->planstate, NULL);
-}
-
-void
-inplace_gin_query_init(void)
-{
-	prev_ExecutorStart_hook = ExecutorStart_hook;
-	ExecutorStart_hook = look_at_plan;
+	if (inplace && has_such_queries(index))
+		index->rd_indam->amgetbitmap = get_bitmap;
 }
