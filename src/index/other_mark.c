@@ -222,6 +222,28 @@ inplace_other_may_take(Oid indexid, Snapshot snapshot)
 }
 
 /*
+ * Has the index a mark that is not for others as well?  No page is locked.
+ */
+bool
+inplace_other_has_own_mark(Oid indexid)
+{
+	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
+	Buffer		meta;
+	OtherMark  *mark;
+	bool		own;
+
+	if (undorel == NULL)
+		return false;
+	AssertNoPageLock();
+	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	mark = find_mark(BufferGetPage(meta), indexid);
+	own = mark != NULL && mark->indexid == indexid;
+	UnlockReleaseBuffer(meta);
+	return own;
+}
+
+/*
  * Does the index take updates, as far as this process knows?  A page may be locked.
  */
 bool

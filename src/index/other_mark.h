@@ -15,6 +15,7 @@
 
 extern bool inplace_other_marked(char persistence, Oid indexid);
 extern bool inplace_other_may_take(Oid indexid, Snapshot snapshot);
+extern bool inplace_other_has_own_mark(Oid indexid);
 extern bool inplace_other_known_taking(Relation table, Oid indexid);
 extern bool inplace_other_start_taking(Relation table, Oid indexid, bool waits);
 

@@ -101,6 +101,16 @@ inplace_other_took(Relation index)
 }
 
 /*
+ * Does the index's key come out as it did when it was inserted?  If not, nothing is deleted
+ * from it.
+ */
+bool
+inplace_other_keys_are_known(Relation index)
+{
+	return !inplace_key_is_computed(index) || inplace_index_key(index)->known;
+}
+
+/*
  * Of other distances nobody here knows which is the least (other_fetch.c).
  */
 static bool
@@ -162,7 +172,7 @@ inplace_other_takes(Relation index)
 	return inplace_update_under_others &&
 		form->indisready && form->indisvalid && form->indislive &&
 		inplace_other_took(index) &&
-		(!inplace_key_is_computed(index) || inplace_index_key(index)->known) &&
+		inplace_other_keys_are_known(index) &&
 		(index->rd_rel->relam != GIST_AM_OID || orders_by_float(index)) &&
 		(index->rd_rel->relam != GIN_AM_OID || gin_takes(index));
 }
