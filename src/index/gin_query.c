@@ -48,9 +48,21 @@
 #include "tsearch/ts_type.h"
 #include "tsearch/ts_utils.h"
 #include "utils/fmgroids.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
 
 /* operator of intarray's gin__int_ops with a query_int */
 #define INT_QUERY_STRATEGY	20
+
+/* what has been found out about functions of extensions, since each scan asks */
+typedef struct KnownClass
+{
+	Oid			function;		/* must be first */
+	GinClass	class;
+} KnownClass;
+
+static HTAB *known_classes = NULL;
 
 /* of these extensions' classes it is known, too */
 static GinClass
@@ -75,6 +87,43 @@ class_of_extension(Oid function)
 	return GIN_UNKNOWN;
 }
 
+/* a function has gone, and its OID may come back */
+static void
+forget_classes(Datum arg, int cacheid, uint32 hashvalue)
+{
+	if (known_classes != NULL)
+		hash_destroy(known_classes);
+	known_classes = NULL;
+}
+
+static GinClass
+known_class_of_extension(Oid function)
+{
+	static bool registered = false;
+	KnownClass *known = known_classes == NULL ? NULL :
+		hash_search(known_classes, &function, HASH_FIND, NULL);
+	GinClass	class;
+
+	if (known != NULL)
+		return known->class;
+	if (!registered)
+		CacheRegisterSyscacheCallback(PROCOID, forget_classes, (Datum) 0);
+	registered = true;
+	class = class_of_extension(function);
+	if (known_classes == NULL)
+	{
+		HASHCTL		ctl = {0};
+
+		ctl.keysize = sizeof(Oid);
+		ctl.entrysize = sizeof(KnownClass);
+		known_classes = hash_create("inplace gin classes", 16, &ctl,
+									HASH_ELEM | HASH_BLOBS);
+	}
+	known = hash_search(known_classes, &function, HASH_ENTER, NULL);
+	known->class = class;
+	return class;
+}
+
 static GinClass
 class_of_function(Oid function)
 {
@@ -92,7 +141,7 @@ class_of_function(Oid function)
 		default:
 			break;
 	}
-	return function >= FirstNormalObjectId ? class_of_extension(function) : GIN_UNKNOWN;
+	return function >= FirstNormalObjectId ? known_class_of_extension(function) : GIN_UNKNOWN;
 }
 
 /*
