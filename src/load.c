@@ -383,7 +383,7 @@ _PG_init(void)
 	inplace_planner_init();
 	inplace_young_index_init();
 	inplace_gist_only_init();
-	inplace_gin_query_init();
+	inplace_plan_start_init();
 	inplace_opclass_init();
 	inplace_heap_readers_init();
 	inplace_whose_page_init();

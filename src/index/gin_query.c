@@ -23,7 +23,7 @@
  * while the scan runs, but before the first such key: so it is asked about after that, too.
  *
  * The server calls a method's functions through the index's relation.  So the function there is
- * replaced, when a plan that uses it has been started and keeps the relation open.
+ * replaced, when a plan that uses it has been started and keeps the relation open (plan_start.c).
  * Nothing else asks for bitmaps.
  *
  *-------------------------------------------------------------------------
@@ -40,23 +40,29 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_proc_d.h"
 #include "commands/extension.h"
-#include "executor/executor.h"
 #include "index/gin_query.h"
 #include "index/index.h"
 #include "index/other_mark.h"
 #include "miscadmin.h"
-#include "nodes/execnodes.h"
-#include "nodes/nodeFuncs.h"
 #include "nodes/tidbitmap.h"
-#include "own.h"
 #include "tsearch/ts_type.h"
 #include "tsearch/ts_utils.h"
 #include "utils/fmgroids.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
 
 /* operator of intarray's gin__int_ops with a query_int */
 #define INT_QUERY_STRATEGY	20
 
-static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+/* what has been found out about functions of extensions, since each scan asks */
+typedef struct KnownClass
+{
+	Oid			function;		/* must be first */
+	GinClass	class;
+} KnownClass;
+
+static HTAB *known_classes = NULL;
 
 /* of these extensions' classes it is known, too */
 static GinClass
@@ -81,6 +87,43 @@ class_of_extension(Oid function)
 	return GIN_UNKNOWN;
 }
 
+/* a function has gone, and its OID may come back */
+static void
+forget_classes(Datum arg, int cacheid, uint32 hashvalue)
+{
+	if (known_classes != NULL)
+		hash_destroy(known_classes);
+	known_classes = NULL;
+}
+
+static GinClass
+known_class_of_extension(Oid function)
+{
+	static bool registered = false;
+	KnownClass *known = known_classes == NULL ? NULL :
+		hash_search(known_classes, &function, HASH_FIND, NULL);
+	GinClass	class;
+
+	if (known != NULL)
+		return known->class;
+	if (!registered)
+		CacheRegisterSyscacheCallback(PROCOID, forget_classes, (Datum) 0);
+	registered = true;
+	class = class_of_extension(function);
+	if (known_classes == NULL)
+	{
+		HASHCTL		ctl = {0};
+
+		ctl.keysize = sizeof(Oid);
+		ctl.entrysize = sizeof(KnownClass);
+		known_classes = hash_create("inplace gin classes", 16, &ctl,
+									HASH_ELEM | HASH_BLOBS);
+	}
+	known = hash_search(known_classes, &function, HASH_ENTER, NULL);
+	known->class = class;
+	return class;
+}
+
 static GinClass
 class_of_function(Oid function)
 {
@@ -98,7 +141,7 @@ class_of_function(Oid function)
 		default:
 			break;
 	}
-	return function >= FirstNormalObjectId ? class_of_extension(function) : GIN_UNKNOWN;
+	return function >= FirstNormalObjectId ? known_class_of_extension(function) : GIN_UNKNOWN;
 }
 
 /*
@@ -195,47 +238,21 @@ has_such_queries(Relation index)
 	return false;
 }
 
-static void
-look_at_bitmap_scan(BitmapIndexScanState *bis)
+/* a query with such a scan is about to begin */
+void
+inplace_gin_query_look(BitmapIndexScanState *bis)
 {
 	Relation	index = bis->biss_RelationDesc;
 	Relation	table;
+	bool		inplace;
 
 	/* (not opened for EXPLAIN) */
 	if (index == NULL || index->rd_rel->relam != GIN_AM_OID ||
-		index->rd_indam->amgetbitmap == get_bitmap || !has_such_queries(index))
+		index->rd_indam->amgetbitmap == get_bitmap)
 		return;
 	table = table_open(index->rd_index->indrelid, NoLock);
-	if (RelationIsInplace(table))
-		index->rd_indam->amgetbitmap = get_bitmap;
+	inplace = RelationIsInplace(table);
 	table_close(table, NoLock);
-}
-
-static bool
-look_at_bitmap_scans(PlanState *ps, void *context)
-{
-	if (ps == NULL)
-		return false;
-	if (IsA(ps, BitmapIndexScanState))
-		look_at_bitmap_scan((BitmapIndexScanState *) ps);
-	return planstate_tree_walker(ps, look_at_bitmap_scans, context);
-}
-
-static void
-look_at_plan(QueryDesc *queryDesc, int eflags)
-{
-	NoLockInUserCode();
-	if (prev_ExecutorStart_hook)
-		prev_ExecutorStart_hook(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
-	if (InplaceInstalledHere())
-		(void) look_at_bitmap_scans(queryDesc->planstate, NULL);
-}
-
-void
-inplace_gin_query_init(void)
-{
-	prev_ExecutorStart_hook = ExecutorStart_hook;
-	ExecutorStart_hook = look_at_plan;
+	if (inplace && has_such_queries(index))
+		index->rd_indam->amgetbitmap = get_bitmap;
 }

@@ -10,6 +10,7 @@
 
 #include "inplace.h"
 
+#include "nodes/execnodes.h"
 #include "utils/rel.h"
 
 /* what keys of former versions do to the queries of an operator class */
@@ -22,5 +23,6 @@ typedef enum GinClass
 } GinClass;
 
 extern GinClass inplace_gin_class(Relation index, int column);
+extern void inplace_gin_query_look(BitmapIndexScanState *bis);
 
 #endif							/* INPLACE_GIN_QUERY_H */

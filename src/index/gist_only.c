@@ -16,11 +16,12 @@
  * distance from the index, too.  So it is not said where the query's order is by a
  * column of the table, which the scan needs, then.
  *
- * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  It takes no
- * updates as long as the snapshot is there with which the plan was made, nor one of the same
- * xmin.  So the plan is not used with another.  But between planning and the query's own snapshot
- * there is a moment without any.  So when the query begins the index is looked at once more.  If
- * it takes updates by then, the query ends with an error, and can be repeated.
+ * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  It
+ * takes no updates as long as there are snapshots to which the mark's transaction may be
+ * running.  So when a query begins, the index is looked at once more.  If there is a mark and the
+ * query's snapshot is none of those, the query ends with an error, and can be repeated.  Plans that
+ * are kept are made anew then.  For most of them the transaction that sets the mark sees to
+ * that, but it may be rolled back.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,12 +30,11 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "catalog/pg_am_d.h"
-#include "executor/executor.h"
+#include "index/gist_only.h"
 #include "index/index.h"
 #include "index/other_mark.h"
 #include "index/other_method.h"
 #include "nodes/execnodes.h"
-#include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
@@ -42,9 +42,9 @@
 #include "own.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
+#include "utils/plancache.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
-static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 
 static bool
 can_return_key(const IndexOptInfo *index)
@@ -62,6 +62,17 @@ is_inplace_table(Oid relid)
 	bool		result = RelationIsInplace(rel);
 
 	table_close(rel, NoLock);
+	return result;
+}
+
+/* (those of exclusion constraints never have, though all may count as marked) */
+static bool
+has_taken(Oid indexid)
+{
+	Relation	index = index_open(indexid, NoLock);	/* locked by the planner */
+	bool		result = inplace_other_took(index);
+
+	index_close(index, NoLock);
 	return result;
 }
 
@@ -115,65 +126,46 @@ look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *r
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		if (index->relam != GIST_AM_OID || can_return_key(index) ||
-			!is_inplace_table(relid))
-			continue;
-		if (inplace_other_marked(get_rel_persistence(relid), index->indexoid))
+		if (index->relam == GIST_AM_OID && !can_return_key(index) &&
+			is_inplace_table(relid) && has_taken(index->indexoid) &&
+			inplace_other_marked(get_rel_persistence(relid), index->indexoid))
 			tell_as_not_returning(root, rel, index);
-		else if (inplace_update_under_others || RecoveryInProgress())
-			/* it may be marked yet */
-			root->glob->transientPlan = true;
 	}
 }
 
-static void
-check_index_only(IndexOnlyScanState *ios)
+static bool
+returns_key(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (!index_can_return(index, i + 1))
+			return false;
+	return true;
+}
+
+/* a query with such a scan is about to begin */
+void
+inplace_gist_only_check(IndexOnlyScanState *ios, Snapshot snapshot)
 {
 	Relation	index = ios->ioss_RelationDesc;
 
+	/* (not opened for EXPLAIN) */
 	if (index == NULL || index->rd_rel->relam != GIST_AM_OID ||
 		!RelationIsInplace(ios->ss.ss_currentRelation) ||
-		RelationUsesLocalBuffers(index) ||
-		!inplace_other_has_begun(RelationGetRelid(index)))
+		RelationUsesLocalBuffers(index) || returns_key(index) ||
+		!inplace_other_took(index) ||
+		!inplace_other_may_take(RelationGetRelid(index), snapshot))
 		return;
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (!index_can_return(index, i + 1))
-			ereport(ERROR,
-					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-					 errmsg("index \"%s\" has come to take updates in place since the query was planned",
-							RelationGetRelationName(index)),
-					 errhint("The query can be repeated.")));
-}
-
-static bool
-check_index_only_scans(PlanState *ps, void *context)
-{
-	if (ps == NULL)
-		return false;
-	if (IsA(ps, IndexOnlyScanState))
-		check_index_only((IndexOnlyScanState *) ps);
-	return planstate_tree_walker(ps, check_index_only_scans, context);
-}
-
-/* (other plans than these do not depend on it) */
-static void
-look_at_plan(QueryDesc *queryDesc, int eflags)
-{
-	NoLockInUserCode();
-	if (prev_ExecutorStart_hook)
-		prev_ExecutorStart_hook(queryDesc, eflags);
-	else
-		standard_ExecutorStart(queryDesc, eflags);
-	if (queryDesc->plannedstmt->transientPlan && InplaceInstalledHere() &&
-		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		(void) check_index_only_scans(queryDesc->planstate, NULL);
+	ResetPlanCache();
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("index \"%s\" has come to take updates in place since the query was planned",
+					RelationGetRelationName(index)),
+			 errhint("The query can be repeated.")));
 }
 
 void
 inplace_gist_only_init(void)
 {
-	prev_ExecutorStart_hook = ExecutorStart_hook;
-	ExecutorStart_hook = look_at_plan;
 	prev_get_relation_info_hook = get_relation_info_hook;
 	get_relation_info_hook = look_at_gist_indexes;
 }

@@ -68,7 +68,7 @@ extern void inplace_late_open_init(void);
 extern void inplace_as_btree_init(void);
 extern void inplace_planner_init(void);
 extern void inplace_young_index_init(void);
-extern void inplace_gin_query_init(void);
 extern void inplace_gist_only_init(void);
+extern void inplace_plan_start_init(void);
 
 #endif							/* INPLACE_INDEX_H */

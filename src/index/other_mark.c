@@ -36,6 +36,7 @@
 #include "undo/undo.h"
 #include "undo/undorel.h"
 #include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "wal/log_vacuum.h"
 
 /* on the meta page, from the header to pd_lower; docs/format.md */
@@ -163,6 +164,14 @@ look_at_mark(Relation undorel, Oid indexid)
 	return state;
 }
 
+/* may the xid mean nothing any more? */
+static bool
+is_long_ago(FullTransactionId since, FullTransactionId next)
+{
+	return U64FromFullTransactionId(next) - U64FromFullTransactionId(since) >
+		MaxTransactionId / 4;
+}
+
 /*
  * May rows have been updated so under the index?  No page is locked.  Of a temporary table only its
  * session's own setting tells.
@@ -183,14 +192,55 @@ inplace_other_marked(char persistence, Oid indexid)
 }
 
 /*
- * Has an index of a table that is not temporary begun to take updates?  No page is locked.
+ * Does an index of a table that is not temporary take updates, or may it begin to while the
+ * snapshot is there?  That has been taken before.  No page is locked.
  */
 bool
-inplace_other_has_begun(Oid indexid)
+inplace_other_may_take(Oid indexid, Snapshot snapshot)
 {
 	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
+	FullTransactionId since = InvalidFullTransactionId;
+	Buffer		meta;
+	OtherMark  *mark;
+	bool		marked;
 
-	return undorel != NULL && look_at_mark(undorel, indexid) == MARK_TAKES;
+	if (undorel == NULL)
+		return false;
+	AssertNoPageLock();
+	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	mark = find_mark(BufferGetPage(meta), indexid);
+	marked = mark != NULL;
+	if (marked)
+		since = mark->since;
+	UnlockReleaseBuffer(meta);
+	if (!marked)
+		return false;
+	return !FullTransactionIdIsValid(since) ||
+		is_long_ago(since, ReadNextFullTransactionId()) ||
+		TransactionIdPrecedes(XidFromFullTransactionId(since), snapshot->xmin);
+}
+
+/*
+ * Has the index a mark that is not for others as well?  No page is locked.
+ */
+bool
+inplace_other_has_own_mark(Oid indexid)
+{
+	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
+	Buffer		meta;
+	OtherMark  *mark;
+	bool		own;
+
+	if (undorel == NULL)
+		return false;
+	AssertNoPageLock();
+	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
+	LockBuffer(meta, BUFFER_LOCK_SHARE);
+	mark = find_mark(BufferGetPage(meta), indexid);
+	own = mark != NULL && mark->indexid == indexid;
+	UnlockReleaseBuffer(meta);
+	return own;
 }
 
 /*
@@ -224,15 +274,18 @@ add_mark(Page meta, Oid indexid, bool waits, FullTransactionId xid)
 }
 
 /*
- * Mark the index if it has none.  Returns what the mark says then.
+ * Mark the index if it has none.  Returns what the mark says then.  Plans that were made
+ * without the mark are to be made anew.
  */
 static FullTransactionId
-see_to_mark(Relation undorel, Oid indexid, bool waits)
+see_to_mark(Relation undorel, Relation table, Oid indexid, bool waits)
 {
 	FullTransactionId xid = GetTopFullTransactionId();
 	Buffer		meta = ReadBuffer(undorel, UNDO_META_BLOCK);
 	OtherMark  *mark;
 	FullTransactionId since;
+	bool		all = false;
+	bool		added = false;
 
 	LockBuffer(meta, BUFFER_LOCK_SHARE);
 	mark = find_mark(BufferGetPage(meta), indexid);
@@ -249,9 +302,15 @@ see_to_mark(Relation undorel, Oid indexid, bool waits)
 		MarkBufferDirty(meta);
 		log_newpage_buffer(meta, true);
 		END_CRIT_SECTION();
+		added = true;
+		all = !OidIsValid(mark->indexid);
 	}
 	since = mark->since;
 	UnlockReleaseBuffer(meta);
+	if (all)
+		CacheInvalidateRelcacheAll();
+	else if (added && waits)
+		CacheInvalidateRelcache(table);
 	return since;
 }
 
@@ -262,7 +321,7 @@ see_to_mark(Relation undorel, Oid indexid, bool waits)
 static void
 end_waiting(Relation undorel, Oid indexid)
 {
-	uint64		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+	FullTransactionId next = ReadNextFullTransactionId();
 	Buffer		meta = ReadBuffer(undorel, UNDO_META_BLOCK);
 	OtherMark  *mark;
 
@@ -273,7 +332,7 @@ end_waiting(Relation undorel, Oid indexid)
 	{
 		TransactionId xid = XidFromFullTransactionId(mark->since);
 
-		if (next - U64FromFullTransactionId(mark->since) > MaxTransactionId / 4)
+		if (is_long_ago(mark->since, next))
 			xid = InvalidTransactionId;
 		START_CRIT_SECTION();
 		mark->since = InvalidFullTransactionId;
@@ -298,7 +357,7 @@ inplace_other_start_taking(Relation table, Oid indexid, bool waits)
 	if (inplace_other_known_taking(table, indexid))
 		return true;
 	undorel = UndoRelGet(UNDO_LOGGED, false);
-	since = see_to_mark(undorel, indexid, waits);
+	since = see_to_mark(undorel, table, indexid, waits);
 	if (FullTransactionIdIsValid(since))
 	{
 		if (!GlobalVisCheckRemovableFullXid(table, since))

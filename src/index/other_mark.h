@@ -11,8 +11,11 @@
 
 #include "inplace.h"
 
+#include "utils/snapshot.h"
+
 extern bool inplace_other_marked(char persistence, Oid indexid);
-extern bool inplace_other_has_begun(Oid indexid);
+extern bool inplace_other_may_take(Oid indexid, Snapshot snapshot);
+extern bool inplace_other_has_own_mark(Oid indexid);
 extern bool inplace_other_known_taking(Relation table, Oid indexid);
 extern bool inplace_other_start_taking(Relation table, Oid indexid, bool waits);
 

@@ -32,8 +32,9 @@
  * Which indexes.  Those that are valid, and whose expressions and predicate are
  * known to come out the same in every session (key.c).  The code of an operator class
  * may be anybody's: it runs where the server runs it, and in VACUUM with no page
- * locked.  Those of exclusion constraints are left to the executor.  GiST indexes that
- * can return rows by a distance have to do so by one in floating point.
+ * locked.  Those of exclusion constraints are left to the executor.  GiST indexes have
+ * to be of classes in which an entry is found again (gist_takes).  Those that can return rows by a
+ * distance have to do so by one in floating point.
  *
  * In SP-GiST an entry has only that part of its key which its place in the tree does not tell.  So
  * VACUUM, which is shown the entry, could not see whether it is stale.
@@ -101,6 +102,16 @@ inplace_other_took(Relation index)
 }
 
 /*
+ * Does the index's key come out as it did when it was inserted?  If not, nothing is deleted
+ * from it.
+ */
+bool
+inplace_other_keys_are_known(Relation index)
+{
+	return !inplace_key_is_computed(index) || inplace_index_key(index)->known;
+}
+
+/*
  * Of other distances nobody here knows which is the least (other_fetch.c).
  */
 static bool
@@ -125,15 +136,6 @@ family_orders_by_float(Oid family)
 }
 
 static bool
-orders_by_float(Relation index)
-{
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (!family_orders_by_float(index->rd_opfamily[i]))
-			return false;
-	return true;
-}
-
-static bool
 is_of_extension(Oid class, Oid object, const char *const *names, int n)
 {
 	Oid			extension = getExtensionOfObject(class, object);
@@ -143,6 +145,35 @@ is_of_extension(Oid class, Oid object, const char *const *names, int n)
 		if (strcmp(name, names[i]) == 0)
 			return true;
 	return false;
+}
+
+/*
+ * Does it come with the server, or with an extension whose code changes no tables?
+ */
+static bool
+is_known_object(Oid class, Oid object)
+{
+	static const char *const extensions[] = {
+		"btree_gin", "btree_gist", "hstore", "intarray", "ltree", "pg_trgm", "postgis"
+	};
+
+	return object < FirstNormalObjectId ||
+		is_of_extension(class, object, extensions, lengthof(extensions));
+}
+
+/*
+ * The search for an entry (gist_entry.c) relies on it that what is in a downlink already does
+ * not change it, byte for byte or as the class compares.  That is known of these classes, and not
+ * of others: seg's takes one or the other of two ends that are equal, and yet tells them apart.
+ */
+static bool
+gist_takes(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (!is_known_object(OperatorFamilyRelationId, index->rd_opfamily[i]) ||
+			!family_orders_by_float(index->rd_opfamily[i]))
+			return false;
+	return true;
 }
 
 static bool
@@ -162,23 +193,9 @@ inplace_other_takes(Relation index)
 	return inplace_update_under_others &&
 		form->indisready && form->indisvalid && form->indislive &&
 		inplace_other_took(index) &&
-		(!inplace_key_is_computed(index) || inplace_index_key(index)->known) &&
-		(index->rd_rel->relam != GIST_AM_OID || orders_by_float(index)) &&
+		inplace_other_keys_are_known(index) &&
+		(index->rd_rel->relam != GIST_AM_OID || gist_takes(index)) &&
 		(index->rd_rel->relam != GIN_AM_OID || gin_takes(index));
-}
-
-/*
- * Does it come with the server, or with an extension whose code changes no tables?
- */
-static bool
-is_known_object(Oid class, Oid object)
-{
-	static const char *const extensions[] = {
-		"btree_gin", "btree_gist", "hstore", "intarray", "ltree", "pg_trgm", "postgis"
-	};
-
-	return object < FirstNormalObjectId ||
-		is_of_extension(class, object, extensions, lengthof(extensions));
 }
 
 /*

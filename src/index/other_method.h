@@ -22,6 +22,7 @@ extern int	inplace_former_keys_limit;
 
 extern bool inplace_is_other_method(Oid relam);
 extern bool inplace_other_took(Relation index);
+extern bool inplace_other_keys_are_known(Relation index);
 extern bool inplace_other_takes(Relation index);
 extern bool inplace_other_leaves_place(const InplaceTupleHeaderData *base,
 									   TransactionId xid, const ItemPointerData *tid);

@@ -81,6 +81,18 @@ stale_rows_drop(StaleRows *stale, ItemPointer tid)
 		b->rows[off / 64] &= ~(UINT64CONST(1) << (off % 64));
 }
 
+/* ... and all rows that are to be marked */
+void
+stale_rows_drop_all(StaleRows *stale)
+{
+	for (Size i = 0; i < stale->nblocks; i++)
+	{
+		StaleBlock *b = &stale->blocks[i];
+
+		memcpy(b->rows, b->between, sizeof(b->rows));
+	}
+}
+
 /*
  * All rows are there; from here on they are looked for.
  */

@@ -134,6 +134,7 @@ extern bool stale_rows_add(StaleRows *stale, BlockNumber blk,
 						   const StaleOffsets *add, bool clear_later,
 						   Size memory);
 extern void stale_rows_drop(StaleRows *stale, ItemPointer tid);
+extern void stale_rows_drop_all(StaleRows *stale);
 extern void stale_rows_prepare(StaleRows *stale);
 extern void stale_rows_begin_index(StaleRows *stale, bool with_between);
 extern bool stale_rows_met(StaleRows *stale, ItemPointer tid);

@@ -13,7 +13,8 @@
  * deleted, if the row is unchanged still (present_row.c).  A row without an entry of its
  * present version keeps all of them, and its mark: the operator class may have come to
  * another result than it did.  So does a row with two of them: scans go on to return
- * it once (other_fetch.c).  There should be none.
+ * it once (other_fetch.c).  There should be none.  An index whose computed key is not known to
+ * come out the same (key.c) loses nothing: a row with other entries keeps its mark.
  *
  * The methods see to it that each entry is met that was there when they began.  Some are
  * met twice, which may make a row look as if it had two, but never as if it had one that
@@ -32,6 +33,7 @@
 #include "common/hashfn.h"
 #include "index/entry.h"
 #include "index/key.h"
+#include "index/other_method.h"
 #include "index/present_row.h"
 #include "index/sweep_bulk.h"
 #include "miscadmin.h"
@@ -65,6 +67,8 @@ typedef struct BulkSweep
 	HTAB	   *noted;
 	MemoryContext work;
 	GISTSTATE  *giststate;
+	bool		deletes;		/* else rows with other entries keep their
+								 * mark */
 	bool		any_others;
 	int64		deleted;
 } BulkSweep;
@@ -286,7 +290,7 @@ drop_others(BulkSweep *bs)
 
 	hash_seq_init(&status, bs->noted);
 	while ((row = hash_seq_search(&status)) != NULL)
-		if (!row->none && row->present != 1)
+		if ((!row->none && row->present != 1) || (row->others && !bs->deletes))
 			stale_rows_drop(bs->rows, &row->tid);
 }
 
@@ -310,6 +314,7 @@ inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size 
 	bs.table = table;
 	bs.index = info->index;
 	bs.rows = rows;
+	bs.deletes = inplace_other_keys_are_known(info->index);
 	if (info->index->rd_rel->relam == GIST_AM_OID)
 	{
 		bs.giststate = initGISTstate(info->index);
@@ -328,7 +333,7 @@ inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size 
 	/* (all of them may have been changed since, or cannot be computed) */
 	if (hash_get_num_entries(bs.noted) > 0)
 		*stats = index_bulk_delete(info, NULL, count_entry, &bs);
-	if (bs.any_others)
+	if (bs.any_others && bs.deletes)
 	{
 		inplace_tell_standbys(table, rows);
 		*stats = index_bulk_delete(info, *stats, entry_is_stale, &bs);

@@ -22,6 +22,9 @@
  * its entry look otherwise.  Only the root, of either kind of tree, changes into an
  * inner page where it stands; then the tree is gone through again.
  *
+ * An index whose key is computed, and not known to come out as it did when it was inserted
+ * (key.c), loses nothing.  A row with another key than its own there keeps its mark.
+ *
  * An entry whose TIDs have all gone stays, as with GIN's own deletion.  Empty
  * pages of posting trees are left for that to give back.
  *
@@ -35,6 +38,7 @@
 #include "access/gin_private.h"
 #include "commands/vacuum.h"
 #include "index/key.h"
+#include "index/other_method.h"
 #include "index/present_row.h"
 #include "index/sweep_gin.h"
 #include "miscadmin.h"
@@ -74,6 +78,7 @@ typedef struct GinSweep
 	MemoryContext keys_cxt;		/* of the rows' keys */
 	HTAB	   *keys;
 	Size		memory;			/* for them */
+	bool		deletes;		/* else rows with former keys keep their mark */
 	int64		deleted;
 	bool		emptied;		/* a page of a posting tree */
 } GinSweep;
@@ -224,8 +229,12 @@ find_stale(GinSweep *gs, GinEntry *entry, ItemPointer items, int nitems)
 		if (!stale_rows_wanted(gs->rows, &items[i]))
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		if (has_lost_key(gs, &items[i], entry))
+		if (!has_lost_key(gs, &items[i], entry))
+			continue;
+		if (gs->deletes)
 			entry->stale[entry->nstale++] = items[i];
+		else
+			stale_rows_drop(gs->rows, &items[i]);
 	}
 	if (entry->nstale > 0)
 		inplace_tell_standbys(gs->table, gs->rows);
@@ -608,6 +617,7 @@ inplace_sweep_gin(Relation table, Relation index, StaleRows *rows, Size memory,
 	gs.table = table;
 	gs.index = index;
 	gs.rows = rows;
+	gs.deletes = inplace_other_keys_are_known(index);
 	gs.memory = memory;
 	gs.strategy = strategy;
 	initGinState(&gs.ginstate, index);

@@ -454,16 +454,24 @@ entry_is_sought(const TakingIndexes *taking, const TakingIndex *index,
 	return index->changed && index->sought && !has_one_entry(taking, base);
 }
 
-/* "base" is the header of the version that is replaced */
+/*
+ * "base" is the header of the version that is replaced.  Entries are not looked for while an index
+ * takes no updates yet, for the row moves anyway.  (inplace_taking_start_others() comes
+ * first, unless keys have to be computed, which may show that they have not changed.)
+ */
 bool
-inplace_taking_has_unsure_keys(const TakingIndexes *taking,
+inplace_taking_has_unsure_keys(Relation rel, const TakingIndexes *taking,
 							   const InplaceTupleHeaderData *base)
 {
+	bool		sought = false;
+
 	for (int i = 0; i < taking->n; i++)
-		if (key_is_unsure(&taking->index[i]) ||
-			entry_is_sought(taking, &taking->index[i], base))
+	{
+		if (key_is_unsure(&taking->index[i]))
 			return true;
-	return false;
+		sought |= entry_is_sought(taking, &taking->index[i], base);
+	}
+	return sought && inplace_taking_others_known(rel, taking);
 }
 
 static KeyChange

@@ -85,7 +85,7 @@ extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
 extern void inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 									   const RowDiff *diff,
 									   const InplaceTupleHeaderData *base);
-extern bool inplace_taking_has_unsure_keys(const TakingIndexes *taking,
+extern bool inplace_taking_has_unsure_keys(Relation rel, const TakingIndexes *taking,
 										   const InplaceTupleHeaderData *base);
 extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 									   InplaceTupleHeader old, Size len,

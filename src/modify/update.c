@@ -645,7 +645,7 @@ static UpdateStep
 prepare_change(UpdateState *us, TupleTableSlot *slot)
 {
 	if (us->leaves_old_entry && !us->index_changed && !us->keys_verified &&
-		inplace_taking_has_unsure_keys(us->taking, &us->rc.base))
+		inplace_taking_has_unsure_keys(us->rel, us->taking, &us->rc.base))
 	{
 		InplaceTupleHeader old = copy_current(us);
 		Size		len = inplace_tuple_len(old, item_len(us));

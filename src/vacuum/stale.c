@@ -380,6 +380,18 @@ is_marked(InplaceVacuum *vac, Relation index)
 		inplace_other_marked(vac->rel->rd_rel->relpersistence, RelationGetRelid(index));
 }
 
+/*
+ * A marked index that this library cannot look through, and another one may have: rows keep their
+ * marks.  (One of an exclusion constraint has never taken any.)
+ */
+static void
+leave_other(InplaceVacuum *vac, Relation index)
+{
+	if (!index->rd_index->indisexclusion && !RelationUsesLocalBuffers(index) &&
+		inplace_other_has_own_mark(RelationGetRelid(index)))
+		stale_rows_drop_all(&vac->stale);
+}
+
 /* an index that is not valid takes nothing in place, and will be made anew */
 static void
 sweep_other(InplaceVacuum *vac, int i)
@@ -393,9 +405,13 @@ sweep_other(InplaceVacuum *vac, int i)
 	bool		emptied = false;
 	int64		deleted;
 
-	if (!inplace_other_took(index) || !index->rd_index->indisvalid ||
-		vac->stale.nrows == vac->stale.nbetween)
+	if (!index->rd_index->indisvalid || vac->stale.nrows == vac->stale.nbetween)
 		return;
+	if (!inplace_other_took(index))
+	{
+		leave_other(vac, index);
+		return;
+	}
 	enter_index(vac, VACUUM_PHASE_INDEX, index);
 	if (index->rd_rel->relam == GIN_AM_OID)
 		deleted = inplace_sweep_gin(vac->rel, index, &vac->stale, memory,

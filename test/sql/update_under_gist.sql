@@ -271,7 +271,21 @@ UPDATE x SET r = '[20,30)' WHERE id = 1 RETURNING ctid;
 INSERT INTO x VALUES (3, '[25,26)');
 INSERT INTO x VALUES (3, '[1,5)') RETURNING ctid;
 
--- Distances that are not in floating point, and other methods: rows move.
+-- Classes that are not known to find an entry again, distances that are not in floating point,
+-- and other methods: rows move.
+CREATE EXTENSION cube SCHEMA us;
+CREATE EXTENSION ltree SCHEMA us;
+CREATE TABLE cu (c cube, l ltree) USING inplace;
+CREATE INDEX ON cu USING gist (c);
+CREATE INDEX ON cu USING gist (l);
+INSERT INTO cu VALUES ('(1)', 'a');
+UPDATE cu SET l = 'b';
+SELECT alone();
+UPDATE cu SET l = 'c' RETURNING ctid;
+UPDATE cu SET c = '(2)' RETURNING ctid;
+UPDATE cu SET c = '(3)' RETURNING ctid;
+DROP TABLE cu;
+DROP EXTENSION cube, ltree;
 CREATE EXTENSION btree_gist SCHEMA us;
 CREATE TABLE bg (i int) USING inplace;
 CREATE INDEX ON bg USING gist (i);
