@@ -70,18 +70,28 @@ candidates(void)
 }
 
 /*
- * The method that the TOAST table of a table of ours has to have.
+ * The method that the TOAST table of a table of ours has to have.  One of ours without
+ * the mark has been ours all along, whatever its pages look like.
  */
 static Oid
 right_method(Relation rel, Relation toastrel, bool marked)
 {
-	switch (inplace_whose_rows(toastrel))
+	RowsOwner	owner = inplace_whose_rows(toastrel);
+
+	if (owner == ROWS_UNSURE ||
+		(owner == ROWS_HEAPS && RelationIsInplace(toastrel) && !marked))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("cannot tell whose file TOAST table \"%s\" has",
+						RelationGetRelationName(toastrel)),
+				 errdetail("Pages are damaged, or those of a heap table are in a file of inplace's.")));
+	switch (owner)
 	{
 		case ROWS_OURS:
 			return rel->rd_rel->relam;
 		case ROWS_HEAPS:
 			return HEAP_TABLE_AM_OID;
-		case ROWS_NOBODYS:
+		default:
 			break;
 	}
 	return marked && !inplace_toast_in_place ? HEAP_TABLE_AM_OID : toastrel->rd_rel->relam;

@@ -52,6 +52,17 @@ foreach my $db (qw(postgres second third))
 	$old->safe_psql($db, $_) foreach $tables, 'VACUUM emptied', 'VACUUM heaps';
 }
 $old->safe_psql('postgres', 'ALTER DATABASE second SET inplace.toast_in_place = off');
+
+# In another, what is damaged.
+$old->safe_psql('postgres', 'CREATE DATABASE fourth');
+one($old, q{
+	CREATE EXTENSION inplace;
+	SET inplace.toast_in_place = on;
+	CREATE TABLE bad (a text) USING inplace;
+	ALTER TABLE bad ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO bad VALUES (repeat('bad', 10000))}, 'fourth');
+my $bad_file = one($old, q{SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE relname = 'bad'}, 'fourth');
+
 # (and what has been rolled back is still on the pages)
 $old->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $old->restart;
@@ -69,9 +80,22 @@ sub upgrade
 	return ($rc, $out . $err);
 }
 
+# Its first page looks like one of heap's.
+sub damage_first_page
+{
+	my ($file) = @_;
+	open(my $fh, '+<:raw', $file) or die "$file: $!";
+	seek($fh, 12, 0);
+	read($fh, my $lower, 2);
+	seek($fh, 12, 0);
+	print $fh pack('S', unpack('S', $lower) & ~3);
+	close $fh or die "$file: $!";
+}
+
 chdir ${PostgreSQL::Test::Utils::tmp_check};
 my ($ok, $said) = upgrade();
 ok($ok, 'pg_upgrade');
+damage_first_page($new->data_dir . '/' . $bad_file);
 $new->start;
 my $methods = q{SELECT string_agg(c.relname || ' ' || m.amname, ', ' ORDER BY c.relname) FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
 	JOIN pg_am m ON m.oid = t.relam JOIN pg_am o ON o.oid = c.relam WHERE o.amname = 'inplace' AND c.relkind IN ('r', 'm')};
@@ -110,6 +134,10 @@ is(one($new, q{SELECT inplace.after_upgrade()}, 'second'), '4', 'a database with
 (my $off = $after) =~ s/\b(blank|m) inplace/$1 heap/g;
 is(one($new, $methods, 'second'), $off, '... has empty heap TOAST tables');
 is(contents($new, 't', 'second'), $before{t}, '... and one of ours');
+
+# A page that is damaged makes no heap table of one of ours (without checksums that stays undecided).
+like(one($new, q{SELECT inplace.after_upgrade()}, 'fourth'), qr/^0$/m, 'with a damaged page') foreach 1, 2;
+is(one($new, $methods, 'fourth'), 'bad inplace', '... the TOAST table stays ours');
 
 # Undo workers do it by themselves.
 $new->append_conf('postgresql.conf', 'max_worker_processes = 8');
