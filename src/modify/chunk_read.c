@@ -162,9 +162,28 @@ inplace_chunk_next(ChunkVersions *cv)
 	}
 }
 
+static void
+report_bad_chunk(const ChunkVersions *cv, const Chunk *chunk)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("invalid chunk in row (%u,%u) of relation \"%s\"",
+					cv->walk.blk, cv->walk.off, RelationGetRelationName(cv->walk.rel)),
+			 errdetail("Its number is %d, its length %d.", chunk->seq, chunk->len)));
+}
+
+/* can there be such a chunk? */
+static bool
+is_sane_chunk(const Chunk *chunk)
+{
+	return chunk->seq >= 0 && chunk->seq < ChunksOf(MaxAllocSize) &&
+		chunk->len >= 0 && chunk->len <= TOAST_MAX_CHUNK_SIZE;
+}
+
 /*
  * The chunk in the version that the walk has come to.  False if it is none of the
- * value's (InvalidOid: of any).
+ * value's (InvalidOid: of any).  A damaged one of the value's on its page is an error, or
+ * none if cv->quiet.  (What undo makes of a version that is nobody's may be anything.)
  */
 bool
 inplace_chunk_parse(ChunkVersions *cv, Oid base, Chunk *chunk)
@@ -174,7 +193,6 @@ inplace_chunk_parse(ChunkVersions *cv, Oid base, Chunk *chunk)
 	bool		isnull[3];
 	uint32		off = HdrSize(tup);
 	struct varlena *v;
-	int32		len;
 	const char *p;
 
 	if (HdrNatts(tup) != 3 || HdrHasNull(tup) ||
@@ -188,15 +206,18 @@ inplace_chunk_parse(ChunkVersions *cv, Oid base, Chunk *chunk)
 		return false;
 
 	chunk->seq = DatumGetInt32(values[1]);
-	len = VARSIZE_ANY_EXHDR(v);
 	p = VARDATA_ANY(v);
-	if (len < (int32) ChunkHeaderSize(chunk->seq))
+	chunk->len = (int32) VARSIZE_ANY_EXHDR(v) - (int32) ChunkHeaderSize(chunk->seq);
+	if (!is_sane_chunk(chunk))
+	{
+		if (OidIsValid(base) && !cv->quiet && cv->walk.cur < 0)
+			report_bad_chunk(cv, chunk);
 		return false;
+	}
 	memcpy(&chunk->change, p, sizeof(uint32));
 	if (chunk->seq == 0)
 		memcpy(&chunk->value_size, p + sizeof(uint32), sizeof(int32));
 	chunk->data = p + ChunkHeaderSize(chunk->seq);
-	chunk->len = len - ChunkHeaderSize(chunk->seq);
 	return true;
 }
 
@@ -474,7 +495,7 @@ read_aborted(ValueRead *vr, Relation index)
 
 static int32
 read_value(Relation toastrel, Oid valueid, int32 size, int32 start, int32 len,
-		   char *result)
+		   char *result, bool quiet)
 {
 	static ChunkVersions versions;	/* large, and never in use twice */
 	int32		missing;
@@ -493,6 +514,7 @@ read_value(Relation toastrel, Oid valueid, int32 size, int32 start, int32 len,
 		.given = inplace_given_value(RelationGetRelid(toastrel), valueid)
 	};
 
+	versions.quiet = quiet;
 	valid = toast_open_indexes(toastrel, AccessShareLock, &indexes, &nindexes);
 	missing = read_slice(&vr, indexes[valid]);
 	if (missing >= 0 && vr.given != NULL && read_aborted(&vr, indexes[valid]))
@@ -520,7 +542,7 @@ inplace_fetch_toast_slice(Relation toastrel, Oid valueid, int32 attrsize,
 	inplace_check_toast_table(toastrel);
 
 	missing = read_value(toastrel, valueid, attrsize, sliceoffset, slicelength,
-						 VARDATA(result));
+						 VARDATA(result), false);
 	if (missing >= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -546,7 +568,8 @@ inplace_fetch_value(Relation toastrel, const struct varlena *pointer)
 		SET_VARSIZE_COMPRESSED(result, size + VARHDRSZ);
 	else
 		SET_VARSIZE(result, size + VARHDRSZ);
-	if (read_value(toastrel, ptr.va_valueid, size, 0, size, VARDATA(result)) < 0)
+	if (read_value(toastrel, ptr.va_valueid, size, 0, size, VARDATA(result),
+				   false) < 0)
 		return result;
 	pfree(result);
 	return NULL;
@@ -555,5 +578,5 @@ inplace_fetch_value(Relation toastrel, const struct varlena *pointer)
 int32
 inplace_missing_chunk(Relation toastrel, Oid valueid, int32 attrsize)
 {
-	return read_value(toastrel, valueid, attrsize, 0, attrsize, NULL);
+	return read_value(toastrel, valueid, attrsize, 0, attrsize, NULL, true);
 }
