@@ -470,27 +470,49 @@ read_slice(ValueRead *vr, Relation index)
 }
 
 /*
- * The same for a value that has been rolled back, maybe.
+ * Read the whole value, and of it the slice if its bytes are those given: *same.
+ * Returns the first chunk that is not there, or -1.
  */
-static bool
-read_aborted(ValueRead *vr, Relation index)
+static int32
+read_whole(const ValueRead *vr, Relation index, bool with_aborted, bool *same)
 {
-	int32		start = vr->start;
-	int32		end = vr->end;
-	char	   *result = vr->result;
-	bool		found;
+	ValueRead	whole = *vr;
+	int32		missing;
 
-	vr->start = 0;
-	vr->end = vr->size;
-	vr->result = palloc_extended(vr->size, MCXT_ALLOC_HUGE);
-	vr->with_aborted = true;
-	vr->found_change = false;
-	found = read_slice(vr, index) < 0 &&
-		inplace_is_given(vr->given, vr->result, vr->size);
-	if (found && result != NULL)
-		memcpy(result, vr->result + start, end - start);
-	pfree(vr->result);
-	return found;
+	whole.start = 0;
+	whole.end = vr->size;
+	whole.result = palloc_extended(vr->size, MCXT_ALLOC_HUGE);
+	whole.with_aborted = with_aborted;
+	missing = read_slice(&whole, index);
+	*same = missing < 0 && inplace_is_given(vr->given, whole.result, vr->size);
+	if (*same && vr->result != NULL)
+		memcpy(vr->result, whole.result + vr->start, vr->end - vr->start);
+	pfree(whole.result);
+	return missing;
+}
+
+/*
+ * The same for a value of a subtransaction of our own, which has been rolled back,
+ * maybe.  If somebody has restored a row of its chunks since, another session may
+ * have given its number again, to a value of the same size.
+ */
+static int32
+read_given(const ValueRead *vr, Relation index)
+{
+	bool		same;
+	int32		missing = read_whole(vr, index, false, &same);
+
+	if (!same)
+		(void) read_whole(vr, index, true, &same);
+	if (same)
+		return -1;
+	if (missing < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to concurrent update"),
+				 errdetail("A large value in %s was replaced after a subtransaction that had stored it was rolled back.",
+						   RelationGetRelationName(vr->toastrel))));
+	return missing;
 }
 
 static int32
@@ -516,9 +538,10 @@ read_value(Relation toastrel, Oid valueid, int32 size, int32 start, int32 len,
 
 	versions.quiet = quiet;
 	valid = toast_open_indexes(toastrel, AccessShareLock, &indexes, &nindexes);
-	missing = read_slice(&vr, indexes[valid]);
-	if (missing >= 0 && vr.given != NULL && read_aborted(&vr, indexes[valid]))
-		missing = -1;
+	if (vr.given != NULL && inplace_given_rolled_back())
+		missing = read_given(&vr, indexes[valid]);
+	else
+		missing = read_slice(&vr, indexes[valid]);
 	toast_close_indexes(indexes, nindexes, AccessShareLock);
 	return missing;
 }
