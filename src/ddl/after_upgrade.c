@@ -31,13 +31,16 @@
 #include "catalog/pg_class.h"
 #include "ddl/ddl.h"
 #include "ddl/whose_page.h"
+#include "miscadmin.h"
 #include "own.h"
 #include "page/whose_file.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -70,18 +73,28 @@ candidates(void)
 }
 
 /*
- * The method that the TOAST table of a table of ours has to have.
+ * The method that the TOAST table of a table of ours has to have.  One of ours without
+ * the mark has been ours all along, whatever its pages look like.
  */
 static Oid
 right_method(Relation rel, Relation toastrel, bool marked)
 {
-	switch (inplace_whose_rows(toastrel))
+	RowsOwner	owner = inplace_whose_rows(toastrel);
+
+	if (owner == ROWS_UNSURE ||
+		(owner == ROWS_HEAPS && RelationIsInplace(toastrel) && !marked))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("cannot tell whose file TOAST table \"%s\" has",
+						RelationGetRelationName(toastrel)),
+				 errdetail("Pages are damaged, or those of a heap table are in a file of inplace's.")));
+	switch (owner)
 	{
 		case ROWS_OURS:
 			return rel->rd_rel->relam;
 		case ROWS_HEAPS:
 			return HEAP_TABLE_AM_OID;
-		case ROWS_NOBODYS:
+		default:
 			break;
 	}
 	return marked && !inplace_toast_in_place ? HEAP_TABLE_AM_OID : toastrel->rd_rel->relam;
@@ -153,6 +166,54 @@ settle_toast(Relation rel, bool dont_wait, bool *later)
 	return set_method(toastid, am);
 }
 
+/*
+ * The same in a subtransaction: what is wrong with one table is not to stop those behind it.
+ */
+static bool
+settle_or_warn(Oid relid)
+{
+	MemoryContext oldcontext = CurrentMemoryContext;
+	ResourceOwner oldowner = CurrentResourceOwner;
+	volatile bool changed = false;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(oldcontext);
+	PG_TRY();
+	{
+		Relation	rel = try_relation_open(relid, AccessShareLock);
+
+		if (rel != NULL)
+		{
+			changed = settle_toast(rel, false, NULL);
+			relation_close(rel, AccessShareLock);
+		}
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(oldcontext);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(oldcontext);
+		CurrentResourceOwner = oldowner;
+		if (edata->sqlerrcode == ERRCODE_QUERY_CANCELED)
+			ReThrowError(edata);
+		changed = false;
+		ereport(WARNING,
+				(errcode(edata->sqlerrcode),
+				 errmsg("TOAST table of \"%s\" is left as it is: %s",
+						get_rel_name(relid), edata->message)));
+		FreeErrorData(edata);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(oldcontext);
+	CurrentResourceOwner = oldowner;
+	return changed;
+}
+
 Datum
 inplace_after_upgrade(PG_FUNCTION_ARGS)
 {
@@ -165,14 +226,9 @@ inplace_after_upgrade(PG_FUNCTION_ARGS)
 	relids = candidates();
 	foreach(lc, relids)
 	{
-		Relation	rel = try_relation_open(lfirst_oid(lc), AccessShareLock);
-
 		CHECK_FOR_INTERRUPTS();
-		if (rel == NULL)
-			continue;
-		if (settle_toast(rel, false, NULL))
+		if (settle_or_warn(lfirst_oid(lc)))
 			n++;
-		relation_close(rel, AccessShareLock);
 	}
 	PG_RETURN_INT64(n);
 }
@@ -214,42 +270,87 @@ tables_with_mark(void)
 }
 
 /*
- * The same, before the worker does anything else.  Each table in a transaction of its
- * own, for there may be more than locks can be had.  Nobody is waited for.  False if
- * some are locked by others.
+ * False if the table, or its TOAST table, is locked by others.
  */
-bool
-inplace_settle_marked(void)
+static bool
+settle_marked(Oid relid)
 {
-	List	   *relids;
-	ListCell   *lc;
 	bool		later = false;
+	Relation	rel;
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	relids = tables_with_mark();
+	if (!ConditionalLockRelationOid(relid, AccessShareLock))
+		later = true;
+	else if ((rel = try_relation_open(relid, NoLock)) != NULL)
+	{
+		(void) settle_toast(rel, true, &later);
+		relation_close(rel, NoLock);
+	}
 	PopActiveSnapshot();
 	CommitTransactionCommand();
-	foreach(lc, relids)
-	{
-		Oid			relid = lfirst_oid(lc);
-		Relation	rel;
+	return !later;
+}
 
-		CHECK_FOR_INTERRUPTS();
+static void
+report_and_go_on(MemoryContext oldcontext)
+{
+	MemoryContextSwitchTo(oldcontext);
+	HOLD_INTERRUPTS();
+	EmitErrorReport();
+	AbortCurrentTransaction();
+	FlushErrorState();
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(oldcontext);
+}
+
+/*
+ * The same, before the worker does anything else.  Each table in a transaction of its
+ * own, for there may be more than locks can be had, and an error is not to stop those
+ * behind it.  Nobody is waited for.  False if some are locked by others.  If *failed there
+ * were errors: then all that is left is for later.
+ */
+bool
+inplace_settle_marked(bool *failed)
+{
+	MemoryContext oldcontext = CurrentMemoryContext;
+	List	   *volatile relids = NIL;
+	ListCell   *lc;
+	volatile bool later = false;
+
+	*failed = false;
+	PG_TRY();
+	{
 		StartTransactionCommand();
 		PushActiveSnapshot(GetTransactionSnapshot());
-		if (!ConditionalLockRelationOid(relid, AccessShareLock))
-			later = true;
-		else if ((rel = try_relation_open(relid, NoLock)) != NULL)
-		{
-			(void) settle_toast(rel, true, &later);
-			relation_close(rel, NoLock);
-		}
+		relids = tables_with_mark();
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 	}
+	PG_CATCH();
+	{
+		report_and_go_on(oldcontext);
+		*failed = true;
+	}
+	PG_END_TRY();
+	foreach(lc, relids)
+	{
+		CHECK_FOR_INTERRUPTS();
+		PG_TRY();
+		{
+			if (!settle_marked(lfirst_oid(lc)))
+				later = true;
+		}
+		PG_CATCH();
+		{
+			report_and_go_on(oldcontext);
+			*failed = true;
+		}
+		PG_END_TRY();
+	}
+	MemoryContextSwitchTo(oldcontext);
 	list_free(relids);
-	return !later;
+	return !later || *failed;
 }
 
 /* ---------------- while pg_upgrade restores the catalogs ---------------- */

@@ -150,7 +150,7 @@ eval_row(BuildState *bs, Datum *values, bool *isnull)
 
 /*
  * Have the large values of the slot's row in memory, which is a version that may be
- * nobody's by now, or is deleted.  False if they are gone: it needs no entry.
+ * nobody's by now, or may become so.  False if they are gone: it needs no entry.
  */
 static bool
 hold_values(BuildState *bs)
@@ -673,7 +673,14 @@ report_page(BuildState *bs, InplaceScanDesc scan, Snapshot snapshot)
 			continue;
 		if (snapshot != SnapshotAny)
 			live++;
-		if ((entry & SCAN_NOT_ALIVE) == 0 || hold_values(bs))
+
+		/*
+		 * While a page range is summarized nothing holds back the undo of
+		 * live rows' values: VACUUM's snapshot does not.  A row whose value
+		 * is gone has a newer one, which its updater has put into the
+		 * summary.
+		 */
+		if (((entry & SCAN_NOT_ALIVE) == 0 && !bs->anyvisible) || hold_values(bs))
 			report_row(bs, (entry & SCAN_NOT_ALIVE) == 0);
 	}
 

@@ -16,7 +16,7 @@ extern void inplace_check_tables_of(Node *stmt);
 extern void inplace_whose_page_init(void);
 
 /* after_upgrade.c */
-extern bool inplace_settle_marked(void);
+extern bool inplace_settle_marked(bool *failed);
 extern void inplace_after_upgrade_init(void);
 
 #endif							/* INPLACE_WHOSE_PAGE_H */

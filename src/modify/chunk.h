@@ -82,6 +82,7 @@ typedef struct ChunkVersions
 	uint32		aborted_change; /* the newest such one of chunk 0 */
 	bool		with_aborted;	/* stop at those rolled back, too */
 	bool		is_aborted;		/* this is one */
+	bool		quiet;			/* set by the caller: damage is no error */
 } ChunkVersions;
 
 extern bool inplace_chunk_first(ChunkVersions *cv, Relation toastrel,

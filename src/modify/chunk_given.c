@@ -6,12 +6,14 @@
  * What a subtransaction has stored and is rolled back may have left a pointer behind, in
  * a variable of PL/pgSQL for one.  Nobody but our own transaction has such a
  * pointer.  Until the transaction ends
- *	- its number is not given again: whatever the pointer leads to, it is
- *	  never another value;
+ *	- its number is not given again by us.  Others may do that once somebody has
+ *	  restored chunk 0, whose page tells nothing of it any more;
  *	- a reader may look for the value among what was rolled back, as on
  *	  heap.  It is there as long as nobody has restored a row of its chunks.  Some may
- *	  have been restored and others not: so the bytes found are compared with a
- *	  hash of those that were stored.
+ *	  have been restored and others not.
+ * So, once any has been rolled back, whatever bytes are found are compared with a hash of
+ * those that were stored, and it is never another value that is read.  Who reads the value
+ * of another session which has the same pointer is told to try again.
  *
  * All of it is memory of this session.  A parallel worker does not have it, and might be
  * given such a pointer as a parameter.  So when a subtransaction has been rolled back,

@@ -162,9 +162,28 @@ inplace_chunk_next(ChunkVersions *cv)
 	}
 }
 
+static void
+report_bad_chunk(const ChunkVersions *cv, const Chunk *chunk)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("invalid chunk in row (%u,%u) of relation \"%s\"",
+					cv->walk.blk, cv->walk.off, RelationGetRelationName(cv->walk.rel)),
+			 errdetail("Its number is %d, its length %d.", chunk->seq, chunk->len)));
+}
+
+/* can there be such a chunk? */
+static bool
+is_sane_chunk(const Chunk *chunk)
+{
+	return chunk->seq >= 0 && chunk->seq < ChunksOf(MaxAllocSize) &&
+		chunk->len >= 0 && chunk->len <= TOAST_MAX_CHUNK_SIZE;
+}
+
 /*
  * The chunk in the version that the walk has come to.  False if it is none of the
- * value's (InvalidOid: of any).
+ * value's (InvalidOid: of any).  A damaged one of the value's on its page is an error, or
+ * none if cv->quiet.  (What undo makes of a version that is nobody's may be anything.)
  */
 bool
 inplace_chunk_parse(ChunkVersions *cv, Oid base, Chunk *chunk)
@@ -174,7 +193,6 @@ inplace_chunk_parse(ChunkVersions *cv, Oid base, Chunk *chunk)
 	bool		isnull[3];
 	uint32		off = HdrSize(tup);
 	struct varlena *v;
-	int32		len;
 	const char *p;
 
 	if (HdrNatts(tup) != 3 || HdrHasNull(tup) ||
@@ -188,15 +206,18 @@ inplace_chunk_parse(ChunkVersions *cv, Oid base, Chunk *chunk)
 		return false;
 
 	chunk->seq = DatumGetInt32(values[1]);
-	len = VARSIZE_ANY_EXHDR(v);
 	p = VARDATA_ANY(v);
-	if (len < (int32) ChunkHeaderSize(chunk->seq))
+	chunk->len = (int32) VARSIZE_ANY_EXHDR(v) - (int32) ChunkHeaderSize(chunk->seq);
+	if (!is_sane_chunk(chunk))
+	{
+		if (OidIsValid(base) && !cv->quiet && cv->walk.cur < 0)
+			report_bad_chunk(cv, chunk);
 		return false;
+	}
 	memcpy(&chunk->change, p, sizeof(uint32));
 	if (chunk->seq == 0)
 		memcpy(&chunk->value_size, p + sizeof(uint32), sizeof(int32));
 	chunk->data = p + ChunkHeaderSize(chunk->seq);
-	chunk->len = len - ChunkHeaderSize(chunk->seq);
 	return true;
 }
 
@@ -449,32 +470,54 @@ read_slice(ValueRead *vr, Relation index)
 }
 
 /*
- * The same for a value that has been rolled back, maybe.
+ * Read the whole value, and of it the slice if its bytes are those given: *same.
+ * Returns the first chunk that is not there, or -1.
  */
-static bool
-read_aborted(ValueRead *vr, Relation index)
+static int32
+read_whole(const ValueRead *vr, Relation index, bool with_aborted, bool *same)
 {
-	int32		start = vr->start;
-	int32		end = vr->end;
-	char	   *result = vr->result;
-	bool		found;
+	ValueRead	whole = *vr;
+	int32		missing;
 
-	vr->start = 0;
-	vr->end = vr->size;
-	vr->result = palloc_extended(vr->size, MCXT_ALLOC_HUGE);
-	vr->with_aborted = true;
-	vr->found_change = false;
-	found = read_slice(vr, index) < 0 &&
-		inplace_is_given(vr->given, vr->result, vr->size);
-	if (found && result != NULL)
-		memcpy(result, vr->result + start, end - start);
-	pfree(vr->result);
-	return found;
+	whole.start = 0;
+	whole.end = vr->size;
+	whole.result = palloc_extended(vr->size, MCXT_ALLOC_HUGE);
+	whole.with_aborted = with_aborted;
+	missing = read_slice(&whole, index);
+	*same = missing < 0 && inplace_is_given(vr->given, whole.result, vr->size);
+	if (*same && vr->result != NULL)
+		memcpy(vr->result, whole.result + vr->start, vr->end - vr->start);
+	pfree(whole.result);
+	return missing;
+}
+
+/*
+ * The same for a value of a subtransaction of our own, which has been rolled back,
+ * maybe.  If somebody has restored a row of its chunks since, another session may
+ * have given its number again, to a value of the same size.
+ */
+static int32
+read_given(const ValueRead *vr, Relation index)
+{
+	bool		same;
+	int32		missing = read_whole(vr, index, false, &same);
+
+	if (!same)
+		(void) read_whole(vr, index, true, &same);
+	if (same)
+		return -1;
+	if (missing < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to concurrent update"),
+				 errdetail("A large value in %s was replaced after a subtransaction that had stored it was rolled back.",
+						   RelationGetRelationName(vr->toastrel))));
+	return missing;
 }
 
 static int32
 read_value(Relation toastrel, Oid valueid, int32 size, int32 start, int32 len,
-		   char *result)
+		   char *result, bool quiet)
 {
 	static ChunkVersions versions;	/* large, and never in use twice */
 	int32		missing;
@@ -493,10 +536,12 @@ read_value(Relation toastrel, Oid valueid, int32 size, int32 start, int32 len,
 		.given = inplace_given_value(RelationGetRelid(toastrel), valueid)
 	};
 
+	versions.quiet = quiet;
 	valid = toast_open_indexes(toastrel, AccessShareLock, &indexes, &nindexes);
-	missing = read_slice(&vr, indexes[valid]);
-	if (missing >= 0 && vr.given != NULL && read_aborted(&vr, indexes[valid]))
-		missing = -1;
+	if (vr.given != NULL && inplace_given_rolled_back())
+		missing = read_given(&vr, indexes[valid]);
+	else
+		missing = read_slice(&vr, indexes[valid]);
 	toast_close_indexes(indexes, nindexes, AccessShareLock);
 	return missing;
 }
@@ -520,7 +565,7 @@ inplace_fetch_toast_slice(Relation toastrel, Oid valueid, int32 attrsize,
 	inplace_check_toast_table(toastrel);
 
 	missing = read_value(toastrel, valueid, attrsize, sliceoffset, slicelength,
-						 VARDATA(result));
+						 VARDATA(result), false);
 	if (missing >= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -546,7 +591,8 @@ inplace_fetch_value(Relation toastrel, const struct varlena *pointer)
 		SET_VARSIZE_COMPRESSED(result, size + VARHDRSZ);
 	else
 		SET_VARSIZE(result, size + VARHDRSZ);
-	if (read_value(toastrel, ptr.va_valueid, size, 0, size, VARDATA(result)) < 0)
+	if (read_value(toastrel, ptr.va_valueid, size, 0, size, VARDATA(result),
+				   false) < 0)
 		return result;
 	pfree(result);
 	return NULL;
@@ -555,5 +601,5 @@ inplace_fetch_value(Relation toastrel, const struct varlena *pointer)
 int32
 inplace_missing_chunk(Relation toastrel, Oid valueid, int32 attrsize)
 {
-	return read_value(toastrel, valueid, attrsize, 0, attrsize, NULL);
+	return read_value(toastrel, valueid, attrsize, 0, attrsize, NULL, true);
 }

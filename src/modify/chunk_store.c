@@ -177,7 +177,7 @@ note_row(ChunkStore *cs, ChunkVersions *cv, Buffer buffer, ItemPointer tid,
 	}
 	else
 	{
-		if (!inplace_chunk_parse(cv, cs->base, &chunk) || chunk.seq < 0)
+		if (!inplace_chunk_parse(cv, cs->base, &chunk))
 			return;
 		if (!cv->deleted)
 		{
@@ -236,6 +236,8 @@ find_chunks(ChunkStore *cs)
 	Buffer		buffer = InvalidBuffer;
 	ItemPointer tid;
 
+	/* a damaged value can be deleted */
+	versions.quiet = cs->data == NULL;
 	while ((tid = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
 		ItemPointerData row = *tid;

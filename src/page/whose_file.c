@@ -25,6 +25,7 @@
 #include "page/page.h"
 #include "page/whose_file.h"
 #include "storage/bufmgr.h"
+#include "storage/checksum.h"
 #include "storage/smgr.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -48,14 +49,18 @@ typedef struct SeenFile
 /* how far to look for a page with rows: what is behind tells when it is read */
 #define MAX_BLANK_PAGES	16
 
+/* so many pages with rows are asked whose they are */
+#define MAX_PAGES_ASKED	16
+
 static HTAB *seen_files = NULL;
 
 /*
  * A copy of a page as it is in shared buffers, or else on disk: a page that is
- * damaged must not fail those who do not need it, nor stay in a buffer.
+ * damaged must not fail those who do not need it, nor stay in a buffer.  Is it from disk,
+ * and has a checksum, therefore?
  */
-void
-inplace_copy_page(Relation rel, BlockNumber blk, Page copy)
+static bool
+copy_page(Relation rel, BlockNumber blk, Page copy)
 {
 	Buffer		recent = PrefetchBuffer(rel, MAIN_FORKNUM, blk).recent_buffer;
 
@@ -65,38 +70,78 @@ inplace_copy_page(Relation rel, BlockNumber blk, Page copy)
 		LockBuffer(recent, BUFFER_LOCK_SHARE);
 		memcpy(copy, BufferGetPage(recent), BLCKSZ);
 		UnlockReleaseBuffer(recent);
+		return false;
 	}
-	else
-		smgrread(RelationGetSmgr(rel), MAIN_FORKNUM, blk, copy);
+	smgrread(RelationGetSmgr(rel), MAIN_FORKNUM, blk, copy);
+	return true;
+}
+
+static bool
+has_sane_bounds(Page page)
+{
+	PageHeader	phdr = (PageHeader) page;
+
+	return phdr->pd_lower >= SizeOfPageHeaderData &&
+		phdr->pd_lower <= phdr->pd_upper &&
+		phdr->pd_upper <= phdr->pd_special && phdr->pd_special == BLCKSZ;
 }
 
 /*
- * Whose rows are in the file?  The first page that has any tells.  A page of ours without
- * rows says that it is ours.
+ * Can the page be one of ours or of heap's, undamaged?
+ */
+static bool
+is_sane(Page page, BlockNumber blk, bool from_disk)
+{
+	PageHeader	phdr = (PageHeader) page;
+
+	return has_sane_bounds(page) &&
+		(RowPageIsMarked(page) || phdr->pd_lower == RowPageLinesEnd(page)) &&
+		(phdr->pd_flags & ~PD_VALID_FLAG_BITS) == 0 &&
+		PageGetPageSize(page) == BLCKSZ &&
+		PageGetPageLayoutVersion(page) == PG_PAGE_LAYOUT_VERSION &&
+		(!from_disk || !DataChecksumsEnabled() ||
+		 pg_checksum_page((char *) page, blk) == phdr->pd_checksum);
+}
+
+/*
+ * Whose rows are in the file?  The first pages that have any tell; one alone may be
+ * damaged.  A page of ours without rows says that it is ours.
  */
 RowsOwner
 inplace_whose_rows(Relation rel)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
-	RowsOwner	owner = ROWS_NOBODYS;
+	int			nours = 0;
+	int			nheaps = 0;
+	bool		ours_without = false;
+	bool		damaged = false;
 
-	for (BlockNumber blk = 0; blk < nblocks; blk++)
+	for (BlockNumber blk = 0; blk < nblocks && nours + nheaps < MAX_PAGES_ASKED; blk++)
 	{
 		PGIOAlignedBlock copy;
 		Page		page = (Page) copy.data;
-		bool		ours;
+		bool		from_disk;
 
 		CHECK_FOR_INTERRUPTS();
-		inplace_copy_page(rel, blk, page);
-		if (inplace_page_is_blank(page))
+		from_disk = copy_page(rel, blk, page);
+		if (PageIsNew(page))
 			continue;
-		ours = ((PageHeader) page)->pd_special == BLCKSZ && RowPageIsMarked(page);
-		if (PageGetMaxOffsetNumber(page) > 0)
-			return ours ? ROWS_OURS : ROWS_HEAPS;
-		if (ours)
-			owner = ROWS_OURS;
+		if (!is_sane(page, blk, from_disk))
+			damaged = true;
+		else if (inplace_page_is_blank(page))
+			continue;
+		else if (PageGetMaxOffsetNumber(page) == 0)
+			ours_without |= RowPageIsMarked(page);
+		else if (RowPageIsMarked(page))
+			nours++;
+		else
+			nheaps++;
 	}
-	return owner;
+	if (nheaps > 0)
+		return nours > 0 || ours_without ? ROWS_UNSURE : ROWS_HEAPS;
+	if (nours > 0 || ours_without)
+		return ROWS_OURS;
+	return damaged ? ROWS_UNSURE : ROWS_NOBODYS;
 }
 
 /* ---------------- made by pg_upgrade ---------------- */
@@ -170,12 +215,10 @@ check_first_page(Relation rel)
 		PageHeader	phdr = (PageHeader) page;
 
 		CHECK_FOR_INTERRUPTS();
-		inplace_copy_page(rel, blk, page);
+		(void) copy_page(rel, blk, page);
 		if (inplace_page_is_blank(page))
 			continue;
-		if (phdr->pd_lower < SizeOfPageHeaderData ||
-			phdr->pd_lower > phdr->pd_upper ||
-			phdr->pd_upper > phdr->pd_special || phdr->pd_special != BLCKSZ)
+		if (!has_sane_bounds(page))
 			return;
 		if (is_heap && RowPageIsMarked(page))
 			wrong_page(rel, blk, "an inplace", "heap");

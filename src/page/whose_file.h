@@ -17,10 +17,10 @@ typedef enum RowsOwner
 {
 	ROWS_NOBODYS,				/* there are none */
 	ROWS_OURS,
-	ROWS_HEAPS
+	ROWS_HEAPS,
+	ROWS_UNSURE					/* pages are damaged */
 } RowsOwner;
 
-extern void inplace_copy_page(Relation rel, BlockNumber blk, Page copy);
 extern RowsOwner inplace_whose_rows(Relation rel);
 
 /* of a TOAST table that pg_upgrade has made */

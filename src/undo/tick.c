@@ -153,10 +153,14 @@ TargetOpen(UndoTick *tick, Oid spc, Oid relnumber)
 	}
 	if (!RelationIsInplace(rel))
 	{
+		RowsOwner	owner = ROWS_HEAPS;
+
 		/* a TOAST table of ours after pg_upgrade: ddl/after_upgrade.c */
-		tick->target_missing = rel->rd_rel->relkind == RELKIND_TOASTVALUE &&
-			rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-			inplace_whose_rows(rel) == ROWS_OURS ? UNDO_SCAN_LATER : UNDO_SCAN_DONE;
+		if (rel->rd_rel->relkind == RELKIND_TOASTVALUE &&
+			rel->rd_rel->relam == HEAP_TABLE_AM_OID)
+			owner = inplace_whose_rows(rel);
+		tick->target_missing = owner == ROWS_OURS || owner == ROWS_UNSURE ?
+			UNDO_SCAN_LATER : UNDO_SCAN_DONE;
 		relation_close(rel, RowExclusiveLock);
 		return;
 	}

@@ -47,9 +47,10 @@ typedef struct UndoRows
 
 	/*
 	 * Settle, outside of a transaction, what pg_upgrade has left open.  False
-	 * if some of it has to be tried again.
+	 * if some of it has to be tried again at once.  If *failed there were
+	 * errors, which are reported: it is tried again later.
 	 */
-	bool		(*after_upgrade) (void);
+	bool		(*after_upgrade) (bool *failed);
 } UndoRows;
 
 extern const UndoRows *undo_rows;

@@ -72,6 +72,8 @@
 #define LINGER_MS			10000
 /* and one that others wait for may stay at least that long */
 #define TURN_MS				2000
+/* what failed after pg_upgrade is tried again after so long */
+#define AFTER_UPGRADE_RETRY_MS	60000
 /* time between two workers of the same database */
 #define RESTART_MS			1000
 /* ... and at most, if they fail */
@@ -893,33 +895,6 @@ WorkerSleep(void)
 	ResetLatch(MyLatch);
 }
 
-/*
- * What pg_upgrade has left open in the database.  False if it has to be tried again;
- * after an error that is for the next worker, or somebody who calls a function.
- */
-static bool
-WorkerAfterUpgrade(void)
-{
-	MemoryContext oldcontext = CurrentMemoryContext;
-	volatile bool done = true;
-
-	PG_TRY();
-	{
-		done = undo_rows->after_upgrade();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(oldcontext);
-		HOLD_INTERRUPTS();
-		EmitErrorReport();
-		AbortCurrentTransaction();
-		FlushErrorState();
-		RESUME_INTERRUPTS();
-	}
-	PG_END_TRY();
-	return done;
-}
-
 static void
 WorkerLoop(bool visit)
 {
@@ -927,6 +902,8 @@ WorkerLoop(bool visit)
 	TimestampTz last_use = start;
 	bool		first = true;
 	bool		upgraded = !visit;
+	bool		failed = false;
+	TimestampTz tried = 0;
 
 	for (;;)
 	{
@@ -946,8 +923,13 @@ WorkerLoop(bool visit)
 		SetCurrentStatementStartTimestamp();
 		pgstat_report_activity(STATE_RUNNING, "giving back undo of inplace tables");
 		FreezeTimelineTick();
-		if (!upgraded)
-			upgraded = WorkerAfterUpgrade();
+		if (!upgraded ||
+			(failed && TimestampDifferenceExceeds(tried, GetCurrentTimestamp(),
+												  AFTER_UPGRADE_RETRY_MS)))
+		{
+			upgraded = undo_rows->after_upgrade(&failed);
+			tried = GetCurrentTimestamp();
+		}
 		if (!UndoDiscardTick(&in_use, &more))
 		{
 			WorkerHasLooked();

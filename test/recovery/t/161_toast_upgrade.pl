@@ -52,6 +52,27 @@ foreach my $db (qw(postgres second third))
 	$old->safe_psql($db, $_) foreach $tables, 'VACUUM emptied', 'VACUUM heaps';
 }
 $old->safe_psql('postgres', 'ALTER DATABASE second SET inplace.toast_in_place = off');
+
+# In others, what is damaged.
+my $damaged = q{
+	CREATE EXTENSION inplace;
+	SET inplace.toast_in_place = on;
+	CREATE TABLE gone (a text) USING inplace;
+	CREATE TABLE bad (a text) USING inplace;
+	ALTER TABLE bad ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO bad VALUES (repeat('bad', 10000));
+	SET inplace.toast_in_place = off;
+	CREATE TABLE last (a text) USING inplace;
+	ALTER TABLE last ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO last VALUES (repeat('last', 10000))};
+my %file;
+foreach my $db (qw(fourth fifth))
+{
+	$old->safe_psql('postgres', "CREATE DATABASE $db");
+	one($old, $damaged, $db);
+	$file{"$db.$_"} = one($old, qq{SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE relname = '$_'}, $db) foreach qw(gone bad);
+}
+
 # (and what has been rolled back is still on the pages)
 $old->append_conf('postgresql.conf', "max_worker_processes = 0\n");
 $old->restart;
@@ -69,9 +90,26 @@ sub upgrade
 	return ($rc, $out . $err);
 }
 
+# Its first page looks like one of heap's.
+sub damage_first_page
+{
+	my ($file) = @_;
+	open(my $fh, '+<:raw', $file) or die "$file: $!";
+	seek($fh, 12, 0);
+	read($fh, my $lower, 2);
+	seek($fh, 12, 0);
+	print $fh pack('S', unpack('S', $lower) & ~3);
+	close $fh or die "$file: $!";
+}
+
 chdir ${PostgreSQL::Test::Utils::tmp_check};
 my ($ok, $said) = upgrade();
 ok($ok, 'pg_upgrade');
+foreach my $db (qw(fourth fifth))
+{
+	damage_first_page($new->data_dir . '/' . $file{"$db.bad"});
+	unlink $new->data_dir . '/' . $file{"$db.gone"} or die "cannot remove a file: $!";
+}
 $new->start;
 my $methods = q{SELECT string_agg(c.relname || ' ' || m.amname, ', ' ORDER BY c.relname) FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
 	JOIN pg_am m ON m.oid = t.relam JOIN pg_am o ON o.oid = c.relam WHERE o.amname = 'inplace' AND c.relkind IN ('r', 'm')};
@@ -111,12 +149,20 @@ is(one($new, q{SELECT inplace.after_upgrade()}, 'second'), '4', 'a database with
 is(one($new, $methods, 'second'), $off, '... has empty heap TOAST tables');
 is(contents($new, 't', 'second'), $before{t}, '... and one of ours');
 
+# A page that is damaged makes no heap table of one of ours (without checksums that stays undecided), and
+# a file that is missing does not stop those behind.
+like(one($new, q{SELECT inplace.after_upgrade()}, 'fourth'), qr/^1$/m, 'with a damaged page, and without a file');
+like(one($new, q{SELECT inplace.after_upgrade()}, 'fourth'), qr/^0$/m, '... once more');
+my $decided = 'bad inplace, gone inplace, last heap';
+is(one($new, $methods, 'fourth'), $decided, '... the TOAST table stays ours, and the last is settled');
+
 # Undo workers do it by themselves.
 $new->append_conf('postgresql.conf', 'max_worker_processes = 8');
 $new->restart;
 is(contents($new, $_, 'third'), $before{$_}, "contents of $_ as soon as the server is up") foreach qw(heaps t);
 ok(defined poll_value($new, qq{SELECT ($methods) = '$after'}, 60, 'third'), 'TOAST tables are what they have to be');
 is(contents($new, $_, 'third'), $before{$_}, "contents of $_") foreach @tables;
+ok(defined poll_value($new, qq{SELECT ($methods) = '$decided'}, 60, 'fifth'), 'damage does not stop them');
 one($new, q{UPDATE heaps SET a = 'new' || a; UPDATE t SET a = 'new' || a}, 'third');
 check_clean($new, 'third database', 'third');
 $new->stop;

@@ -200,6 +200,30 @@ one($node, 'CREATE FUNCTION explained() RETURNS SETOF text LANGUAGE plpgsql AS $
 	END $$');
 like(one($node, "$parallel SELECT * FROM explained()"), qr/Workers Launched: 0/, '... as it has none');
 
+# A chunk with a number that there cannot be.
+one($node, q{
+	CREATE TABLE broken (id int, a text) USING inplace;
+	ALTER TABLE broken ALTER a SET STORAGE EXTERNAL;
+	INSERT INTO broken SELECT g, random_text(9000, g) FROM generate_series(1, 2) g});
+my $base = one($node, 'SELECT min(chunk_id) FROM ' . one($node, q{SELECT toast_of('broken')}));
+my $file = $node->data_dir . '/' . one($node, q{SELECT pg_relation_filepath(toast_of('broken'))});
+$node->stop;
+my $bytes = slurp_file($file);
+is($bytes =~ s/\Q${\ pack('LL', $base, 1)}\E/pack('LL', $base, 0x7fffffff)/eg, 1, 'a chunk is damaged');
+open(my $fh, '>:raw', $file) or die "$file: $!";
+print $fh $bytes;
+close $fh or die "$file: $!";
+$node->start;
+my $ignore = 'SET ignore_checksum_failure = on; SET client_min_messages = error;';
+my $invalid = qr/ERROR:  XX001: invalid chunk in row \(\d+,\d+\) of relation "pg_toast_\d+"/;
+like(sqlstate_of($node, "$ignore $_"), $invalid, $_)
+  foreach 'SELECT md5(a) FROM broken WHERE id = 1', q{UPDATE broken SET a = a || 'x' WHERE id = 1}, q{UPDATE broken SET a = 'x' || repeat('y', 8999) WHERE id = 1};
+is(one($node, "$ignore SELECT a = random_text(9000, 2) FROM broken WHERE id = 2"), 't', 'another value is there');
+like(one($node, "$ignore SELECT problem FROM inplace.check('broken')"), qr/chunk 1 of 5 is missing/, 'inplace.check() tells, and is not stopped');
+one($node, "$ignore DELETE FROM broken WHERE id = 1; SELECT count(*) FROM broken");
+is(one($node, 'SELECT count(*) FROM broken'), '1', 'and the row can be deleted');
+one($node, 'DROP TABLE broken');
+
 check_clean($node, 'at the end');
 check_log($node);
 $node->stop;
