@@ -126,8 +126,9 @@ look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *r
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		if (index->relam == GIST_AM_OID && !can_return_key(index) &&
-			is_inplace_table(relid) && has_taken(index->indexoid) &&
+		/* (what another extension makes up is nothing to open) */
+		if (index->relam == GIST_AM_OID && !index->hypothetical &&
+			!can_return_key(index) && is_inplace_table(relid) && has_taken(index->indexoid) &&
 			inplace_other_marked(get_rel_persistence(relid), index->indexoid))
 			tell_as_not_returning(root, rel, index);
 	}
