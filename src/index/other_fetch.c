@@ -36,6 +36,7 @@
 #include "common/hashfn.h"
 #include "index/entry.h"
 #include "index/key.h"
+#include "index/other_entry.h"
 #include "index/other_fetch.h"
 #include "index/other_mark.h"
 #include "index/other_method.h"
@@ -205,17 +206,18 @@ says_the_same(IndexScanDesc scan, IndexTuple itup)
 	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
 	HeapTuple	said = gistFetchTuple(so->giststate, scan->indexRelation, itup);
 	TupleDesc	desc = scan->xs_hitupdesc;
+	EntryValues a;
+	EntryValues b;
 
+	heap_deform_tuple(said, desc, a.values, a.isnull);
+	heap_deform_tuple(scan->xs_hitup, desc, b.values, b.isnull);
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
-		bool		a_null;
-		bool		b_null;
-		Datum		a = heap_getattr(said, i + 1, desc, &a_null);
-		Datum		b = heap_getattr(scan->xs_hitup, i + 1, desc, &b_null);
 
-		if (a_null != b_null ||
-			(!a_null && !inplace_same_value(a, b, att->attbyval, att->attlen)))
+		if (a.isnull[i] != b.isnull[i] ||
+			(!a.isnull[i] && !inplace_same_value(a.values[i], b.values[i],
+												 att->attbyval, att->attlen)))
 			return false;
 	}
 	return true;
