@@ -243,16 +243,12 @@ void
 inplace_gin_query_look(BitmapIndexScanState *bis)
 {
 	Relation	index = bis->biss_RelationDesc;
-	Relation	table;
-	bool		inplace;
 
 	/* (not opened for EXPLAIN) */
 	if (index == NULL || index->rd_rel->relam != GIN_AM_OID ||
 		index->rd_indam->amgetbitmap == get_bitmap)
 		return;
-	table = table_open(index->rd_index->indrelid, NoLock);
-	inplace = RelationIsInplace(table);
-	table_close(table, NoLock);
-	if (inplace && has_such_queries(index))
+	if (inplace_is_inplace_table(index->rd_index->indrelid) &&
+		has_such_queries(index))
 		index->rd_indam->amgetbitmap = get_bitmap;
 }

@@ -55,16 +55,6 @@ can_return_key(const IndexOptInfo *index)
 	return true;
 }
 
-static bool
-is_inplace_table(Oid relid)
-{
-	Relation	rel = table_open(relid, NoLock);	/* locked by the planner */
-	bool		result = RelationIsInplace(rel);
-
-	table_close(rel, NoLock);
-	return result;
-}
-
 /* (those of exclusion constraints never have, though all may count as marked) */
 static bool
 has_taken(Oid indexid)
@@ -128,7 +118,7 @@ look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *r
 
 		/* (what another extension makes up is nothing to open) */
 		if (index->relam == GIST_AM_OID && !index->hypothetical &&
-			!can_return_key(index) && is_inplace_table(relid) && has_taken(index->indexoid) &&
+			!can_return_key(index) && inplace_is_inplace_table(relid) && has_taken(index->indexoid) &&
 			inplace_other_marked(get_rel_persistence(relid), index->indexoid))
 			tell_as_not_returning(root, rel, index);
 	}

@@ -63,6 +63,9 @@
 
 #include "inplace.h"
 
+/* is it a table of ours? (young_index.c) */
+extern bool inplace_is_inplace_table(Oid relid);
+
 /* when the extension is loaded */
 extern void inplace_late_open_init(void);
 extern void inplace_as_btree_init(void);

@@ -191,18 +191,13 @@ inplace_other_marked(char persistence, Oid indexid)
 	return (mark != NULL ? mark->state : look_at_mark(undorel, indexid)) != MARK_NONE;
 }
 
-/*
- * Does an index of a table that is not temporary take updates, or may it begin to while the
- * snapshot is there?  That has been taken before.  No page is locked.
- */
-bool
-inplace_other_may_take(Oid indexid, Snapshot snapshot)
+/* a copy of the mark of such an index, or of the one for all others; false if there is none */
+static bool
+read_mark(Oid indexid, OtherMark *copy)
 {
 	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
-	FullTransactionId since = InvalidFullTransactionId;
 	Buffer		meta;
 	OtherMark  *mark;
-	bool		marked;
 
 	if (undorel == NULL)
 		return false;
@@ -210,15 +205,26 @@ inplace_other_may_take(Oid indexid, Snapshot snapshot)
 	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
 	LockBuffer(meta, BUFFER_LOCK_SHARE);
 	mark = find_mark(BufferGetPage(meta), indexid);
-	marked = mark != NULL;
-	if (marked)
-		since = mark->since;
+	if (mark != NULL)
+		*copy = *mark;
 	UnlockReleaseBuffer(meta);
-	if (!marked)
+	return mark != NULL;
+}
+
+/*
+ * Does an index of a table that is not temporary take updates, or may it begin to while the
+ * snapshot is there?  That has been taken before.  No page is locked.
+ */
+bool
+inplace_other_may_take(Oid indexid, Snapshot snapshot)
+{
+	OtherMark	mark;
+
+	if (!read_mark(indexid, &mark))
 		return false;
-	return !FullTransactionIdIsValid(since) ||
-		is_long_ago(since, ReadNextFullTransactionId()) ||
-		TransactionIdPrecedes(XidFromFullTransactionId(since), snapshot->xmin);
+	return !FullTransactionIdIsValid(mark.since) ||
+		is_long_ago(mark.since, ReadNextFullTransactionId()) ||
+		TransactionIdPrecedes(XidFromFullTransactionId(mark.since), snapshot->xmin);
 }
 
 /*
@@ -227,20 +233,9 @@ inplace_other_may_take(Oid indexid, Snapshot snapshot)
 bool
 inplace_other_has_own_mark(Oid indexid)
 {
-	Relation	undorel = UndoRelGet(UNDO_LOGGED, true);
-	Buffer		meta;
-	OtherMark  *mark;
-	bool		own;
+	OtherMark	mark;
 
-	if (undorel == NULL)
-		return false;
-	AssertNoPageLock();
-	meta = ReadBuffer(undorel, UNDO_META_BLOCK);
-	LockBuffer(meta, BUFFER_LOCK_SHARE);
-	mark = find_mark(BufferGetPage(meta), indexid);
-	own = mark != NULL && mark->indexid == indexid;
-	UnlockReleaseBuffer(meta);
-	return own;
+	return read_mark(indexid, &mark) && mark.indexid == indexid;
 }
 
 /*

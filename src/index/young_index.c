@@ -132,10 +132,11 @@ is_younger_than_snapshot(Oid indexoid)
 	return false;
 }
 
-static bool
-is_inplace_table(Oid relid)
+/* the table is locked, by the planner or by whoever executes the query */
+bool
+inplace_is_inplace_table(Oid relid)
 {
-	Relation	rel = table_open(relid, NoLock);	/* locked by the planner */
+	Relation	rel = table_open(relid, NoLock);
 	bool		result = RelationIsInplace(rel);
 
 	table_close(rel, NoLock);
@@ -160,7 +161,7 @@ leave_out_young_indexes(PlannerInfo *root, Oid relid, bool inhparent,
 
 		if (!may_lack_something(relid, index) ||
 			!is_younger_than_snapshot(index->indexoid) ||
-			!is_inplace_table(relid))
+			!inplace_is_inplace_table(relid))
 			continue;
 		rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 
