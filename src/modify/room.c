@@ -8,8 +8,9 @@
  *	- a transaction that deletes rows, or moves them, tells the free space map when it
  *	  commits how much there will be when the page's deleted rows have been evicted
  *	  (row/evict.c), if that is another EVICT_WORTH bytes more,
- *	- VACUUM tells it the same (vacuum.c), for snapshots, too, that UndoHoldersAny() does
- *	  not know of, as a standby's or a long query's, and
+ *	- it does so, too, beside snapshots that UndoHoldersAny() does not know of, as a
+ *	  standby's, a long query's or a cursor's, if it deletes many rows or they are old,
+ *	- VACUUM tells it the same (vacuum.c), and
  *	- before the server's function is asked, the pages that it would look at are looked at
  *	  here: deleted rows are evicted where there is not enough room, and it is led to the first
  *	  page that has enough.
@@ -38,6 +39,7 @@
 #include "storage/freespace.h"
 #include "storage/fsm_internals.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "storage/smgr.h"
 #include "undo/holders.h"
 #include "undo/limit.h"
@@ -191,6 +193,25 @@ inplace_find_room(Relation rel, Size len, int options, BulkInsertState bistate)
 		blk = RecordAndGetPageWithFreeSpace(rel, blk, space, needed);
 	}
 	return options;
+}
+
+RoomDeletes room_deletes = {0, false};
+
+/* the transaction that looked last */
+static LocalTransactionId counted_lxid = InvalidLocalTransactionId;
+
+/*
+ * Does somebody hold what we delete?  A transaction that deletes many rows asks for those
+ * who have just begun, too; what is deleted by many small ones goes soon beside them.
+ */
+void
+inplace_look_who_holds(void)
+{
+	bool		many = counted_lxid == ProcLxid(MyProc);
+
+	counted_lxid = ProcLxid(MyProc);
+	room_deletes.since_look = 0;
+	room_deletes.held = inplace_evict_deleted_rows && UndoOthersHold(many);
 }
 
 Size

@@ -44,16 +44,33 @@ extern void inplace_note_room(Relation rel, BlockNumber blk, Size space);
 extern void RoomRegisterCallbacks(void);
 
 /*
+ * After so many deletes a backend looks whether others hold them.  The answer is taken for
+ * that of the next ones.
+ */
+#define ROOM_LOOK_AFTER		50
+
+typedef struct RoomDeletes
+{
+	int			since_look;		/* deletes */
+	bool		held;			/* what the look has told */
+} RoomDeletes;
+
+extern RoomDeletes room_deletes;
+extern void inplace_look_who_holds(void);
+
+/*
  * The row at off of the locked page has been deleted, or moved: unlock it, and note what
  * the free space map is to be told.
  */
 static inline void
 UnlockAfterDelete(Relation rel, Buffer buffer, OffsetNumber off)
 {
-	Size		room = unlikely(UndoHoldersAny()) && inplace_may_evict(rel) ?
+	Size		room = unlikely(UndoHoldersAny() || room_deletes.held) && inplace_may_evict(rel) ?
 		inplace_room_to_come(buffer, off) : 0;
 
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (unlikely(++room_deletes.since_look >= ROOM_LOOK_AFTER))
+		inplace_look_who_holds();
 	if (room > 0)
 		inplace_note_room(rel, BufferGetBlockNumber(buffer), room);
 }

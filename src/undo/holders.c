@@ -231,6 +231,18 @@ typedef struct ProcessReads
 } ProcessReads;
 
 /*
+ * Do the process's snapshots count for this database?  As for the horizon.
+ */
+static bool
+counts_here(PGPROC *proc)
+{
+	if (proc->databaseId != MyDatabaseId && OidIsValid(proc->databaseId) &&
+		!(proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS))
+		return false;
+	return !(proc->statusFlags & PROC_IN_VACUUM);
+}
+
+/*
  * What the n-th process needs.  True if it is a published snapshot.
  */
 static bool
@@ -242,11 +254,7 @@ read_process(UndoBounds *b, ProcessReads *r, int n)
 	/* read once: its owner may clear it at any time */
 	TransactionId xmin = *(volatile TransactionId *) &proc->xmin;
 
-	if (proc->databaseId != MyDatabaseId && OidIsValid(proc->databaseId) &&
-		!(proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS))
-		return false;
-	/* as for the horizon */
-	if (proc->statusFlags & PROC_IN_VACUUM)
+	if (!counts_here(proc))
 		return false;
 
 	UndoSeenReadProcess(&r->all, n, xmin);
@@ -438,6 +446,55 @@ UndoHoldersRecent(void)
 		may_read_now(next))
 		read_again(lately, next);
 	return are_useful(lately, next) ? lately->bounds : NULL;
+}
+
+/*
+ * Is the process likely to have its snapshot for longer?  It is idle with one, has been in
+ * its transaction for a while, or is none of those that note what they do, as a walsender,
+ * whose standby has it.
+ */
+static bool
+stays_for_longer(UndoHolderSlot *slot)
+{
+	volatile PgBackendStatus *status = slot->status;
+	TimestampTz begun = status == NULL ? 0 : status->st_xact_start_timestamp;
+
+	return status == NULL || is_idle(status) ||
+		(begun != 0 && TimestampDifferenceExceeds(begun, GetCurrentTimestamp(),
+												  UNDO_HOLDER_IS_OLD_MS));
+}
+
+/*
+ * Is there somebody else, for longer, who does not see what this transaction does?  Only
+ * somebody who began many transactions ago, unless recent ones count, too.  A hint: they
+ * come and go.
+ */
+bool
+UndoOthersHold(bool recent_ones)
+{
+	TransactionId next = ReadNextTransactionId();
+	TransactionId oldest = GetOldestActiveTransactionId();
+	TransactionId catalog_xmin;
+	TransactionId slot_xmin;
+	bool		held = false;
+
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	for (int i = 0; i < Min(MaxBackends, ProcGlobal->allProcCount); i++)
+	{
+		PGPROC	   *proc = &ProcGlobal->allProcs[i];
+		TransactionId xmin = *(volatile TransactionId *) &proc->xmin;
+
+		if (proc == MyProc || !TransactionIdIsNormal(xmin) || !counts_here(proc))
+			continue;
+		lower(&oldest, xmin);
+		held = held || (recent_ones && stays_for_longer(&undo_holders->slots[i].slot));
+	}
+	LWLockRelease(ProcArrayLock);
+	ProcArrayGetReplicationSlotXmin(&slot_xmin, &catalog_xmin);
+	lower(&oldest, slot_xmin);
+
+	return held || (recent_ones && TransactionIdIsNormal(slot_xmin)) ||
+		(int32) (next - oldest) > UNDO_HELD_MIN_AGE;
 }
 
 /* is this the transaction of a held snapshot? */

@@ -101,6 +101,8 @@ extern UndoHoldersShared *undo_holders;
 
 /* a READ COMMITTED transaction's snapshot that is younger is not worth it */
 #define UNDO_HELD_MIN_AGE	1000
+/* whoever has been in a transaction for so long is not about to end it */
+#define UNDO_HOLDER_IS_OLD_MS	2000
 
 /* setting inplace.squeeze_undo */
 extern bool inplace_squeeze_undo;
@@ -114,6 +116,7 @@ extern void UndoHoldersRead(UndoBounds *bounds);
 extern const UndoBounds *UndoHoldersLately(TransactionId xid);
 extern const UndoBounds *UndoHoldersRecent(void);
 extern bool UndoIsHolder(const UndoBounds *bounds, const VirtualTransactionId *vxid);
+extern bool UndoOthersHold(bool recent_ones);
 extern bool UndoHoldersDrain(const UndoBounds *bounds);
 extern void UndoHoldersLook(TransactionId horizon);
 extern void UndoHoldersAtStart(void);

@@ -63,9 +63,6 @@
 #include "vacuum/vacuum_read.h"
 #include "wal/log_vacuum.h"
 
-/* a transaction that is not about to end, as far as one can tell */
-#define HOLDER_IS_OLD_MS	2000
-
 /* look at the failsafe, and (without indexes) publish free space, this often */
 #define FAILSAFE_EVERY_PAGES \
 	((BlockNumber) (((uint64) 4 * 1024 * 1024 * 1024) / BLCKSZ))
@@ -267,7 +264,7 @@ note_room_told(InplaceVacuum *vac, TransactionId newest)
 static bool
 holder_is_old(TransactionId horizon)
 {
-	TimestampTz since = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), -HOLDER_IS_OLD_MS);
+	TimestampTz since = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), -UNDO_HOLDER_IS_OLD_MS);
 	int			n = pgstat_fetch_stat_numbackends();
 
 	for (int i = 1; i <= n; i++)
