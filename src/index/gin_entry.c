@@ -24,6 +24,7 @@
 
 #include "access/gin_private.h"
 #include "index/gin_entry.h"
+#include "index/gin_query.h"
 #include "index/insert_info.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
@@ -146,6 +147,18 @@ is_among(GinState *state, OffsetNumber attnum, const ColumnKeys *keys, int k,
 }
 
 /*
+ * Does a SERIALIZABLE transaction have to insert keys that the version before has, too?  A
+ * query that a key keeps rows out of has locks on pages of the index alone, those of the keys
+ * that it wants, as it does not come to such a row.  When an update takes the first key out it
+ * meets these pages only by the others.
+ */
+static bool
+checks_all_keys(Relation index)
+{
+	return IsolationIsSerializable() && inplace_gin_keeps_rows_out(index);
+}
+
+/*
  * "had": of the version before, whose keys are in the tree or pending; or NULL.  Memory is the
  * caller's to free.
  */
@@ -155,7 +168,7 @@ inplace_gin_insert(Relation index, const EntryValues *v, const EntryValues *had,
 {
 	GinState   *state = inplace_gin_state(index);
 
-	if (had != NULL && !nothing_is_pending(index))
+	if (had != NULL && (checks_all_keys(index) || !nothing_is_pending(index)))
 		had = NULL;
 	for (int i = 1; i <= IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{

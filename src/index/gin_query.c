@@ -229,8 +229,8 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	return ntids;
 }
 
-static bool
-has_such_queries(Relation index)
+bool
+inplace_gin_keeps_rows_out(Relation index)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (inplace_gin_class(index, i + 1) != GIN_MONOTONE)
@@ -249,6 +249,6 @@ inplace_gin_query_look(BitmapIndexScanState *bis)
 		index->rd_indam->amgetbitmap == get_bitmap)
 		return;
 	if (inplace_is_inplace_table(index->rd_index->indrelid) &&
-		has_such_queries(index))
+		inplace_gin_keeps_rows_out(index))
 		index->rd_indam->amgetbitmap = get_bitmap;
 }

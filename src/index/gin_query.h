@@ -23,6 +23,7 @@ typedef enum GinClass
 } GinClass;
 
 extern GinClass inplace_gin_class(Relation index, int column);
+extern bool inplace_gin_keeps_rows_out(Relation index);
 extern void inplace_gin_query_look(BitmapIndexScanState *bis);
 
 #endif							/* INPLACE_GIN_QUERY_H */
