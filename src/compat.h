@@ -545,8 +545,10 @@ BtPrimitiveScan(BTScanOpaque so)
 /* up to 16 the search for a leaf of GIN takes a snapshot, too */
 #if PG_VERSION_NUM >= 170000
 #define GinFindLeafToChange(btree)	ginFindLeafPage(btree, false, false)
+#define GinFindLeafToRead(btree)	ginFindLeafPage(btree, true, false)
 #else
 #define GinFindLeafToChange(btree)	ginFindLeafPage(btree, false, false, NULL)
+#define GinFindLeafToRead(btree)	ginFindLeafPage(btree, true, false, NULL)
 #endif
 
 /* names of the statistics of tables */

@@ -140,7 +140,8 @@ visit_pages(EntrySearch *search, int max_pages)
 		if (look_at_page(search, (Page) copy->data, page->parent_lsn))
 		{
 			/* it stands in for the insertion of an entry */
-			CheckForSerializableConflictIn(search->index, NULL, page->blk);
+			if (max_pages != ONLY_LOOKING)
+				CheckForSerializableConflictIn(search->index, NULL, page->blk);
 			return ENTRY_THERE;
 		}
 		pfree(page);

@@ -29,7 +29,10 @@ typedef enum EntrySought
 /* before a row is changed, no more pages are looked at for it */
 #define MAX_PAGES_TO_VISIT	50
 
-/* with 0 for max_pages all pages are looked at that need be */
+/* all pages are looked at that need be; and the search is not for an insertion */
+#define ALL_PAGES			0
+#define ONLY_LOOKING		(-1)
+
 extern bool inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b);
 extern EntrySought inplace_gist_find_entry(Relation index, EntryValues *values,
 										   ItemPointer tid, int max_pages);

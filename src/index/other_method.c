@@ -383,7 +383,7 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 	if (index->rd_rel->relam == HASH_AM_OID && v.isnull[0])
 		return;
 	inplace_payload_of_slot(index, slot, v.values, v.isnull);
-	if (find_entry(table, index, tid, old, &v, one_entry, 0) == ENTRY_THERE)
+	if (find_entry(table, index, tid, old, &v, one_entry, ALL_PAGES) == ENTRY_THERE)
 		return;
 	index_insert(index, v.values, v.isnull, tid, table, UNIQUE_CHECK_NO, false,
 				 inplace_insert_info(index));

@@ -10,7 +10,8 @@
  *	  2. Each index is scanned from end to end.  What its entries say (row and
  *		 key) goes into a Bloom filter, and which rows have an entry into a
  *		 bitmap.
- *		 B-trees are looked at as such (check_btree.c).
+ *		 B-trees are looked at as such (check_btree.c).  GIN, hash and GiST
+ *		 indexes that take updates are walked through (check_other.c).
  *	  3. The table is read page by page.  Each page is copied under its share
  *		 lock, together with its visibility map bits; everything is worked out
  *		 on the copy.  Of each row that the snapshot sees the keys are looked

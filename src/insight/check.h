@@ -38,6 +38,7 @@ typedef struct IndexCheck
 	ExprState  *predicate;
 	bool		scannable;		/* can be scanned without keys */
 	bool		has_keys;		/* btree: entries come with their keys */
+	bool		other_keys;		/* GIN, hash, GiST: check_other.c */
 	bool		has_payload;	/* and with INCLUDE columns */
 	bool		check_rows;		/* rows must be found in the filter */
 	bloom_filter *filter;

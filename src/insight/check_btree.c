@@ -129,14 +129,12 @@ posting_problem(IndexTuple itup)
 	return NULL;
 }
 
-/* do the values of the first attributes end within the entry? */
-static bool
-values_fit(TupleDesc desc, IndexTuple itup, int natts)
+/* do the values of the first attributes end within so many bytes of the entry? */
+bool
+InsightValuesFit(TupleDesc desc, IndexTuple itup, int natts, int end)
 {
-	bool		posting = BTreeTupleIsPosting(itup);
 	int			begin = IndexInfoFindDataOffset(itup->t_info);
-	int			size = (posting ? (int) BTreeTupleGetPostingOffset(itup) :
-						(int) IndexTupleSize(itup)) - begin;
+	int			size = end - begin;
 	char	   *data = (char *) itup + begin;
 	bits8	   *nulls = IndexTupleHasNulls(itup) ?
 		(bits8 *) ((char *) itup + sizeof(IndexTupleData)) : NULL;
@@ -207,7 +205,9 @@ entry_problem(BtreeCheck *bc, Page page, OffsetNumber off)
 	 * has none)
 	 */
 	if (!(!bc->heapkeyspace && !P_ISLEAF(opaque) && off == P_FIRSTDATAKEY(opaque)) &&
-		!values_fit(RelationGetDescr(bc->index), itup, natts))
+		!InsightValuesFit(RelationGetDescr(bc->index), itup, natts,
+						  BTreeTupleIsPosting(itup) ? (int) BTreeTupleGetPostingOffset(itup) :
+						  (int) IndexTupleSize(itup)))
 		return "entry's values do not fit it";
 	return NULL;
 }

@@ -10,6 +10,10 @@
 
 #include "inplace.h"
 
+#include "access/itup.h"
+
+extern bool InsightValuesFit(TupleDesc desc, IndexTuple itup, int natts, int end);
+
 /*
  * Tell what is wrong with an index, which is a B-tree.  False if
  * that is such that it cannot even be scanned.

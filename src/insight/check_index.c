@@ -15,18 +15,24 @@
 #include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/tupmacs.h"
+#include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
 #include "commands/defrem.h"
 #include "executor/executor.h"
 #include "index/entry.h"
+#include "index/other_method.h"
 #include "insight/check.h"
 #include "insight/check_btree.h"
+#include "insight/check_other.h"
 #include "own.h"
 #include "page/slot.h"
 #include "page/tuple.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 
@@ -59,8 +65,8 @@ fingerprint_begin(StringInfo buf, ItemPointer tid)
 	appendBinaryStringInfo(buf, (char *) &clean, sizeof(clean));
 }
 
-static void
-fingerprint_key(StringInfo buf, Form_pg_attribute att, Datum value, bool isnull)
+void
+CheckFingerprint(StringInfo buf, Form_pg_attribute att, Datum value, bool isnull)
 {
 	appendStringInfoChar(buf, isnull ? 'n' : 'v');
 	if (isnull)
@@ -99,7 +105,7 @@ fingerprint_payload(StringInfo buf, Relation index, const Datum *values,
 
 	appendStringInfoChar(buf, 'p');
 	for (int i = IndexRelationGetNumberOfKeyAttributes(index); i < desc->natts; i++)
-		fingerprint_key(buf, TupleDescAttr(desc, i), values[i], isnull[i]);
+		CheckFingerprint(buf, TupleDescAttr(desc, i), values[i], isnull[i]);
 }
 
 /* is this row in one of the bitmaps? */
@@ -159,6 +165,69 @@ note_entry(CheckState *state, IndexCheck *ic, ItemPointer tid)
 		1 << ((off - 1) % 8);
 }
 
+/* ---------------- GIN, hash and GiST indexes with their keys ---------------- */
+
+typedef struct OtherWalk
+{
+	CheckState *state;
+	IndexCheck *ic;
+} OtherWalk;
+
+/* what stands for such an entry in the filter */
+typedef struct OtherElement
+{
+	uint64		digest;
+	ItemPointerData tid;
+} OtherElement;
+
+static void
+make_element(OtherElement *element, ItemPointer tid, uint64 digest)
+{
+	memset(element, 0, sizeof(OtherElement));
+	element->digest = digest;
+	element->tid = *tid;
+}
+
+static void
+note_other_entry(void *arg, ItemPointer tid, uint64 digest)
+{
+	OtherWalk  *walk = arg;
+	OtherElement element;
+
+	note_entry(walk->state, walk->ic, tid);
+	if (!walk->ic->check_rows)
+		return;
+	make_element(&element, tid, digest);
+	bloom_add_element(walk->ic->filter, (unsigned char *) &element, sizeof(element));
+}
+
+/*
+ * Has the row all entries of its values?
+ */
+static void
+check_other_keys(CheckState *state, IndexCheck *ic, ItemPointer tid, Datum *values,
+				 bool *isnull)
+{
+	CheckOtherKey *keys;
+	int			nkeys = CheckOtherRowKeys(ic->rel, values, isnull, &keys);
+
+	for (int i = 0; i < nkeys; i++)
+	{
+		OtherElement element;
+
+		make_element(&element, tid, keys[i].digest);
+		if (bloom_lacks_element(ic->filter, (unsigned char *) &element, sizeof(element)) &&
+			!CheckOtherHasEntry(ic->rel, &keys[i], values, isnull, tid))
+		{
+			report_index(state, ic, ItemPointerGetBlockNumber(tid),
+						 ItemPointerGetOffsetNumber(tid),
+						 nkeys == 1 ? "row has no index entry with its key" :
+						 "row has no index entry with one of its keys");
+			break;
+		}
+	}
+}
+
 /*
  * Step 2: take in all entries of an index.
  */
@@ -176,6 +245,13 @@ scan_index(CheckState *state, void *arg)
 	MemoryContext entry_cxt;
 	MemoryContext oldcxt;
 
+	if (ic->other_keys)
+	{
+		OtherWalk	walk = {state, ic};
+
+		CheckOtherWalk(ic->rel, note_other_entry, &walk);
+		return;
+	}
 	initStringInfo(&buf);
 	entry_cxt = AllocSetContextCreate(CurrentMemoryContext,
 									  "inplace index entry",
@@ -205,7 +281,7 @@ scan_index(CheckState *state, void *arg)
 				Datum		value = index_getattr(scan->xs_itup, i + 1,
 												  scan->xs_itupdesc, &isnull);
 
-				fingerprint_key(&buf, TupleDescAttr(desc, i), value, isnull);
+				CheckFingerprint(&buf, TupleDescAttr(desc, i), value, isnull);
 			}
 			bloom_add_element(ic->filter, (unsigned char *) buf.data, buf.len);
 			if (ic->has_payload)
@@ -358,14 +434,20 @@ CheckRowInIndexes(CheckState *state, BlockNumber block, OffsetNumber off,
 		if (ic->predicate != NULL && !ExecQual(ic->predicate, state->econtext))
 			continue;
 
+		if (ic->other_keys)
+		{
+			FormIndexDatum(ic->info, state->slot, state->estate, values, isnull);
+			check_other_keys(state, ic, &tid, values, isnull);
+			continue;
+		}
 		fingerprint_begin(&buf, &tid);
 		if (ic->has_keys)
 		{
 			FormIndexDatum(ic->info, state->slot, state->estate, values, isnull);
 			for (k = 0; k < IndexRelationGetNumberOfKeyAttributes(ic->rel); k++)
-				fingerprint_key(&buf,
-								TupleDescAttr(RelationGetDescr(ic->rel), k),
-								values[k], isnull[k]);
+				CheckFingerprint(&buf,
+								 TupleDescAttr(RelationGetDescr(ic->rel), k),
+								 values[k], isnull[k]);
 		}
 		if (bloom_lacks_element(ic->filter, (unsigned char *) buf.data, buf.len) &&
 			!(ic->has_keys &&
@@ -406,6 +488,27 @@ check_btree(CheckState *state, void *arg)
 		br.ic->scannable = br.ic->check_rows = false;
 }
 
+/* an entry at the second look: does it lead nowhere? */
+static void
+look_again(CheckState *state, IndexCheck *ic, ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	if (bitmap_has(state, state->suspects, block, off) &&
+		CheckItemUnused(state, block, off))
+		report_index(state, ic, block, off,
+					 "index entry leads to an unused line pointer");
+}
+
+static void
+look_at_other_again(void *arg, ItemPointer tid, uint64 digest)
+{
+	OtherWalk  *walk = arg;
+
+	look_again(walk->state, walk->ic, tid);
+}
+
 /*
  * Step 4: find the suspects' entries again.
  */
@@ -416,19 +519,19 @@ rescan_index(CheckState *state, void *arg)
 	IndexScanDesc scan;
 	ItemPointer tid;
 
+	if (ic->other_keys)
+	{
+		OtherWalk	walk = {state, ic};
+
+		CheckOtherWalk(ic->rel, look_at_other_again, &walk);
+		return;
+	}
 	scan = IndexBeginScan(state->rel, ic->rel, state->snapshot, 0, 0);
 	index_rescan(scan, NULL, 0, NULL, 0);
 	while ((tid = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
-		BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-		OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
-
 		CHECK_FOR_INTERRUPTS();
-
-		if (bitmap_has(state, state->suspects, block, off) &&
-			CheckItemUnused(state, block, off))
-			report_index(state, ic, block, off,
-						 "index entry leads to an unused line pointer");
+		look_again(state, ic, tid);
 	}
 	index_endscan(scan);
 }
@@ -457,9 +560,28 @@ method_is_scannable(Relation index, bool has_keys)
 }
 
 /*
- * Say that the entries of an index are not looked at.  That GIN, hash and BRIN
- * indexes are passed over is documented; of a method that is not the server's people
- * cannot know.
+ * Has the index been built after the snapshot was taken?  One of another method than
+ * inplace_btree has the keys of newest versions only (young_index.c).
+ */
+static bool
+is_young(Relation index, Snapshot snapshot)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
+	TransactionId xmin;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	xmin = HeapTupleHeaderGetXmin(tuple->t_data);
+	ReleaseSysCache(tuple);
+	return !TransactionIdIsCurrentTransactionId(xmin) &&
+		!TransactionIdPrecedes(xmin, TransactionXmin) &&
+		XidInMVCCSnapshot(xmin, snapshot);
+}
+
+/*
+ * Say that the entries of an index are not looked at.  That BRIN indexes are passed over, and
+ * GIN and hash indexes that take no updates in place, is documented; of a method that is not
+ * the server's people cannot know.
  */
 static void
 tell_passed_over(Relation index)
@@ -497,7 +619,9 @@ CheckOpenIndexes(CheckState *state)
 		ic->info = BuildIndexInfo(index);
 		ic->has_keys = index->rd_rel->relam == BTREE_AM_OID ||
 			(OidIsValid(our_btree) && index->rd_rel->relam == our_btree);
-		ic->scannable = method_is_scannable(index, ic->has_keys);
+		ic->other_keys = inplace_is_other_method(index->rd_rel->relam) &&
+			inplace_other_takes(index);
+		ic->scannable = ic->other_keys || method_is_scannable(index, ic->has_keys);
 		if (!ic->scannable)
 			tell_passed_over(index);
 
@@ -506,6 +630,7 @@ CheckOpenIndexes(CheckState *state)
 		 * old snapshot sees; ours is fresh, but the rule is the planner's.
 		 */
 		ic->check_rows = ic->scannable &&
+			!(ic->other_keys && is_young(index, state->snapshot)) &&
 			!(form->indcheckxmin &&
 			  !TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
 									 TransactionXmin));
@@ -528,6 +653,9 @@ CheckOpenIndexes(CheckState *state)
 			elems = (int64) ic->rel->rd_rel->reltuples;
 		if (ic->has_payload)
 			elems *= 2;
+		/* (a posting list takes two bytes for a TID, or less) */
+		if (ic->rel->rd_rel->relam == GIN_AM_OID)
+			elems = (int64) RelationGetNumberOfBlocks(ic->rel) * (BLCKSZ / 2);
 		ic->filter = bloom_create(Max(elems, 1),
 								  Max(maintenance_work_mem / nfilters, 1024),
 								  (uint64) GetCurrentTimestamp());
