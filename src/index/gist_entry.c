@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gist_entry.c
- *	  Has a GiST index an entry already, with that key and TID?
+ *	  Has a GiST index an entry already, with that key and TID?  If not, it gets it.
  *
  * No operator class need have an operator that finds it.  But the key of a downlink
  * covers those below: to add one of these to it does not change it.  So the search goes
@@ -14,11 +14,22 @@
  * The second search, when the row has been changed, does not: it has about as far to go.  It is
  * needed, since VACUUM may have taken out in between what the first has found.
  *
- * There is no search where the row has no other entry than that of its version before.
+ * There is no search where the row has no other entry than that of its version before, nor a
+ * second one if the table's page has not been changed since the first (modify/update.c).
  *
  * Pages are copied, and looked at with nothing locked.  One that has been split since the
  * downlink to it was read is known by its NSN, as in GiST's own scans; then the page to
  * its right is looked at, too.
+ *
+ * Where keys are boxes, as those of points, it takes little to see whether a downlink covers
+ * the new entry.  A leaf page under such a downlink is as good a place for it as GiST would
+ * choose: no key above it is enlarged.  So the entry is put on the first of them that has
+ * room, without GiST's way through the tree.  Pages are split by GiST alone.  The leaf
+ * page has to be what it was when it was looked at, which its LSN tells.  As long as it is, its
+ * downlink covers the entry: nothing makes the key of a downlink smaller but that the page
+ * below is split.
+ *
+ * Lock order: one page of the index, with nothing under it.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,13 +41,20 @@
 #include "miscadmin.h"
 #include "page/compare.h"
 #include "storage/predicate.h"
+#include "utils/float.h"
+#include "utils/fmgroids.h"
+#include "utils/geo_decls.h"
 #include "utils/memutils.h"
+
+/* where a place has not been found after so many pages, it is for GiST to find one */
+#define MAX_PAGES_FOR_PLACE	10
 
 /* a page to be looked at */
 typedef struct PageToVisit
 {
 	BlockNumber blk;
 	GistNSN		parent_lsn;		/* when the downlink was read */
+	bool		has_covering;	/* a downlink of its own that covers the entry */
 } PageToVisit;
 
 typedef struct EntrySearch
@@ -47,15 +65,58 @@ typedef struct EntrySearch
 	ItemPointer tid;
 	List	   *pages;
 	MemoryContext page_cxt;		/* for computing, of one page */
+	bool		all_boxes;		/* and none of them null */
+	bool		wants_place;	/* for the entry, if it is not found; */
+	bool		place_will_do;	/* ... which it will not be */
+	BlockNumber place;			/* a leaf page with room for it, */
+	XLogRecPtr	place_lsn;		/* ... as long as it has this LSN */
+	bool		is_box[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	GISTENTRY	keys[INDEX_MAX_KEYS];	/* of the entry */
 } EntrySearch;
 
+/*
+ * Is the key a box (that of a point, or a circle's), so that what covers it can be told
+ * without the functions of the class?
+ */
+static bool
+key_is_box(const GISTSTATE *state, int att)
+{
+	return state->unionFn[att].fn_oid == F_GIST_BOX_UNION &&
+		state->equalFn[att].fn_oid == F_GIST_BOX_SAME &&
+		!OidIsValid(state->decompressFn[att].fn_oid);
+}
+
 static void
-visit_later(EntrySearch *search, BlockNumber blk, GistNSN parent_lsn)
+begin_search(EntrySearch *search, Relation index, EntryValues *values, ItemPointer tid)
+{
+	memset(search, 0, offsetof(EntrySearch, is_box));
+	search->index = index;
+	search->state = inplace_gist_state(index);
+	search->page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace gist page",
+											 ALLOCSET_DEFAULT_SIZES);
+	search->entry = gistFormTuple(search->state, index, values->values, values->isnull, true);
+	search->entry->t_tid = *tid;
+	search->tid = tid;
+	gistDeCompressAtt(search->state, index, search->entry, NULL, (OffsetNumber) 0,
+					  search->keys, search->isnull);
+	search->all_boxes = true;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		search->is_box[i] = key_is_box(search->state, i);
+		search->all_boxes &= search->is_box[i] && !search->isnull[i];
+	}
+	search->place = InvalidBlockNumber;
+}
+
+static void
+visit_later(EntrySearch *search, BlockNumber blk, GistNSN parent_lsn, bool has_covering)
 {
 	PageToVisit *page = palloc(sizeof(PageToVisit));
 
 	page->blk = blk;
 	page->parent_lsn = parent_lsn;
+	page->has_covering = has_covering;
 	search->pages = lappend(search->pages, page);
 }
 
@@ -77,43 +138,110 @@ same_key(TupleDesc desc, IndexTuple x, IndexTuple y)
 	return true;
 }
 
-/* may the entry be below this downlink? */
+/* as gist_box_union() has it, which would not enlarge the box */
+static bool
+box_covers(const BOX *box, const BOX *other)
+{
+	return !float8_lt(box->high.x, other->high.x) &&
+		!float8_gt(box->low.x, other->low.x) &&
+		!float8_lt(box->high.y, other->high.y) &&
+		!float8_gt(box->low.y, other->low.y);
+}
+
+/* would the union of the two be the key of the downlink? */
+static bool
+key_covers(EntrySearch *search, int att, Datum downlink)
+{
+	GISTENTRY	entry;
+	Datum		both;
+	bool		isnull;
+
+	gistdentryinit(search->state, att, &entry, downlink, search->index, NULL,
+				   (OffsetNumber) 0, false, false);
+	gistMakeUnionKey(search->state, att, &entry, false, &search->keys[att], false,
+					 &both, &isnull);
+	return gistKeyIsEQ(search->state, att, entry.key, both);
+}
+
+/* may the entry be below this downlink?  (As gistgetadjusted() would return nothing.) */
 static bool
 is_covered(EntrySearch *search, IndexTuple downlink)
 {
-	MemoryContext old = MemoryContextSwitchTo(search->page_cxt);
-	bool		result = gistgetadjusted(search->index, downlink, search->entry,
-										 search->state) == NULL;
+	MemoryContext old;
+	bool		result = true;
 
-	MemoryContextSwitchTo(old);
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(search->index) && result; i++)
+	{
+		bool		isnull;
+		Datum		key;
+
+		if (search->isnull[i])
+			continue;
+		key = index_getattr(downlink, i + 1, search->state->leafTupdesc, &isnull);
+		if (isnull)
+			return false;
+		if (search->is_box[i])
+			result = box_covers(DatumGetBoxP(key), DatumGetBoxP(search->keys[i].key));
+		else
+		{
+			old = MemoryContextSwitchTo(search->page_cxt);
+			result = key_covers(search, i, key);
+			MemoryContextSwitchTo(old);
+		}
+	}
 	return result;
+}
+
+/* has the page been split since the downlink to it was read? */
+static bool
+was_split(Page page, GistNSN parent_lsn)
+{
+	return parent_lsn != 0 &&
+		(GistFollowRight(page) || parent_lsn < GistPageGetNSN(page));
 }
 
 /* is the entry on the leaf page, or where may it be below the inner page? */
 static bool
-look_at_page(EntrySearch *search, Page page, GistNSN parent_lsn)
+look_at_page(EntrySearch *search, Page page, const PageToVisit *visit)
 {
+	bool		split;
+
 	if (PageIsNew(page))
 		return false;
-	if (parent_lsn != 0 &&
-		(GistFollowRight(page) || parent_lsn < GistPageGetNSN(page)) &&
-		GistPageGetOpaque(page)->rightlink != InvalidBlockNumber)
-		visit_later(search, GistPageGetOpaque(page)->rightlink, parent_lsn);
+	split = was_split(page, visit->parent_lsn);
+	if (split && GistPageGetOpaque(page)->rightlink != InvalidBlockNumber)
+		visit_later(search, GistPageGetOpaque(page)->rightlink, visit->parent_lsn, false);
 	if (GistPageIsDeleted(page))
+		return false;
+	if (!GistPageIsLeaf(page))
+	{
+		for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+		{
+			IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+
+			if (is_covered(search, itup))
+				visit_later(search, ItemPointerGetBlockNumber(&itup->t_tid),
+							PageGetLSN(page), true);
+		}
+		return false;
+	}
+
+	if (search->wants_place && search->place == InvalidBlockNumber &&
+		visit->has_covering && !split && !GistFollowRight(page) &&
+		!gistnospace(page, &search->entry, 1, InvalidOffsetNumber, 0))
+	{
+		search->place = visit->blk;
+		search->place_lsn = PageGetLSN(page);
+	}
+	if (search->place_will_do)
 		return false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
 	{
 		ItemId		lp = PageGetItemId(page, off);
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, lp);
 
-		if (!GistPageIsLeaf(page))
-		{
-			if (is_covered(search, itup))
-				visit_later(search, ItemPointerGetBlockNumber(&itup->t_tid),
-							PageGetLSN(page));
-		}
-		else if (!ItemIdIsDead(lp) && ItemPointerEquals(&itup->t_tid, search->tid) &&
-				 same_key(search->state->leafTupdesc, search->entry, itup))
+		if (!ItemIdIsDead(lp) && ItemPointerEquals(&itup->t_tid, search->tid) &&
+			same_key(search->state->leafTupdesc, search->entry, itup))
 			return true;
 	}
 	return false;
@@ -129,15 +257,18 @@ visit_pages(EntrySearch *search, int max_pages)
 		PageToVisit *page = llast(search->pages);
 		Buffer		buffer;
 
-		if (max_pages > 0 && i >= max_pages)
+		if ((max_pages > 0 && i >= max_pages) ||
+			(search->place_will_do && search->place != InvalidBlockNumber))
 			return ENTRY_NOT_SEEN;
 		CHECK_FOR_INTERRUPTS();
 		buffer = ReadBuffer(search->index, page->blk);
 		search->pages = list_delete_last(search->pages);
 		LockBuffer(buffer, GIST_SHARE);
 		memcpy(copy->data, BufferGetPage(buffer), BLCKSZ);
+		/* (a hint that is logged may have changed it meanwhile) */
+		PageSetLSN((Page) copy->data, BufferGetLSNAtomic(buffer));
 		UnlockReleaseBuffer(buffer);
-		if (look_at_page(search, (Page) copy->data, page->parent_lsn))
+		if (look_at_page(search, (Page) copy->data, page))
 		{
 			/* it stands in for the insertion of an entry */
 			if (max_pages != ONLY_LOOKING)
@@ -150,23 +281,70 @@ visit_pages(EntrySearch *search, int max_pages)
 	return ENTRY_MISSING;
 }
 
+/*
+ * The entry onto the leaf page that has been found for it.  False if that has been changed since.
+ */
+static bool
+put_entry(EntrySearch *search, Relation table)
+{
+	Buffer		buffer = ReadBuffer(search->index, search->place);
+	Page		page;
+	List	   *splitinfo;
+	bool		unchanged;
+
+	LockBuffer(buffer, GIST_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	unchanged = PageGetLSN(page) == search->place_lsn &&
+		!gistnospace(page, &search->entry, 1, InvalidOffsetNumber, 0);
+	if (unchanged)
+	{
+		Assert(GistPageIsLeaf(page) && !GistPageIsDeleted(page) && !GistFollowRight(page));
+		CheckForSerializableConflictIn(search->index, NULL, search->place);
+		gistplacetopage(search->index, 0, search->state, buffer, &search->entry, 1,
+						InvalidOffsetNumber, NULL, InvalidBuffer, &splitinfo, true,
+						table, false);
+		Assert(splitinfo == NIL);
+	}
+	UnlockReleaseBuffer(buffer);
+	return unchanged;
+}
+
 /* memory is the caller's to free */
 EntrySought
 inplace_gist_find_entry(Relation index, EntryValues *values, ItemPointer tid, int max_pages)
 {
-	EntrySearch search = {0};
+	EntrySearch search;
 	EntrySought result;
 
-	search.index = index;
-	search.state = inplace_gist_state(index);
-	search.page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace gist page",
-											ALLOCSET_DEFAULT_SIZES);
-	search.entry = gistFormTuple(search.state, index, values->values, values->isnull, true);
-	search.tid = tid;
-	visit_later(&search, GIST_ROOT_BLKNO, 0);
+	begin_search(&search, index, values, tid);
+	visit_later(&search, GIST_ROOT_BLKNO, 0, true);
 	result = visit_pages(&search, max_pages);
 	MemoryContextDelete(search.page_cxt);
 	return result;
+}
+
+/*
+ * See to it that the entry is there.  "missing": it is not yet.  False if it is missing, and
+ * GiST has to find a place for it.  No page is locked; memory is the caller's to free.
+ */
+bool
+inplace_gist_insert(Relation table, Relation index, EntryValues *values, ItemPointer tid,
+					bool missing)
+{
+	EntrySearch search;
+	bool		done = false;
+
+	begin_search(&search, index, values, tid);
+	search.wants_place = search.all_boxes;
+	search.place_will_do = missing;
+	if (!missing || search.wants_place)
+	{
+		visit_later(&search, GIST_ROOT_BLKNO, 0, true);
+		done = visit_pages(&search, missing ? MAX_PAGES_FOR_PLACE : 0) == ENTRY_THERE ||
+			(search.place != InvalidBlockNumber && put_entry(&search, table));
+	}
+	MemoryContextDelete(search.page_cxt);
+	return done;
 }
 
 /* would the two have one entry?  Memory is the caller's to free. */

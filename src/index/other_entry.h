@@ -36,6 +36,8 @@ typedef enum EntrySought
 extern bool inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b);
 extern EntrySought inplace_gist_find_entry(Relation index, EntryValues *values,
 										   ItemPointer tid, int max_pages);
+extern bool inplace_gist_insert(Relation table, Relation index, EntryValues *values,
+								ItemPointer tid, bool missing);
 extern EntrySought inplace_hash_find_entry(Relation index, Datum value,
 										   ItemPointer tid, int max_pages);
 

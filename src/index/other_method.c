@@ -303,18 +303,17 @@ get_payload(Relation table, Relation index, InplaceTupleHeader tup,
 }
 
 /*
- * Has a hash or GiST index the entry already?  "one_entry": the row has none but that of the
- * version "old".
+ * Is the entry that of the version "old", which has all that the row has in a hash or GiST
+ * index?  ENTRY_NOT_SEEN: that cannot be told.
  */
 static EntrySought
-find_entry(Relation table, Relation index, ItemPointer tid, InplaceTupleHeader old,
-		   EntryValues *v, bool one_entry, int max_pages)
+compare_entry(Relation table, Relation index, ItemPointer tid, InplaceTupleHeader old,
+			  EntryValues *v)
 {
 	EntryValues had;
 	bool		same;
 
-	switch (one_entry ? inplace_key_of_tuple(table, index, old, tid, had.values,
-											 had.isnull) : KEY_UNKNOWN)
+	switch (inplace_key_of_tuple(table, index, old, tid, had.values, had.isnull))
 	{
 		case KEY_NONE:
 			return ENTRY_MISSING;
@@ -332,41 +331,43 @@ find_entry(Relation table, Relation index, ItemPointer tid, InplaceTupleHeader o
 		case KEY_UNKNOWN:
 			break;
 	}
-	if (index->rd_rel->relam == HASH_AM_OID)
-		return inplace_hash_find_entry(index, v->values[0], tid, max_pages);
-	return inplace_gist_find_entry(index, v, tid, max_pages);
+	return ENTRY_NOT_SEEN;
 }
 
 /*
  * An update is about to give the row, which may have several entries, the version in the slot.
- * Will it be known in time whether it has that entry already?  If not, the row is to move.
+ * Has it that entry already?  If that is not found out in time (ENTRY_NOT_SEEN), the row is to
+ * move.  ENTRY_THERE may mean that it is to have none.
  * No page is locked; memory is the caller's to free.
  */
-bool
-inplace_other_entry_is_found(Relation table, Relation index, ItemPointer tid,
-							 TupleTableSlot *slot)
+EntrySought
+inplace_other_seek_entry(Relation table, Relation index, ItemPointer tid,
+						 TupleTableSlot *slot)
 {
 	EntryValues v;
 
 	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND ||
 		(index->rd_rel->relam == HASH_AM_OID && v.isnull[0]))
-		return true;
+		return ENTRY_THERE;
 	inplace_payload_of_slot(index, slot, v.values, v.isnull);
-	return find_entry(table, index, tid, NULL, &v, false,
-					  MAX_PAGES_TO_VISIT) != ENTRY_NOT_SEEN;
+	if (index->rd_rel->relam == HASH_AM_OID)
+		return inplace_hash_find_entry(index, v.values[0], tid, MAX_PAGES_TO_VISIT);
+	return inplace_gist_find_entry(index, &v, tid, MAX_PAGES_TO_VISIT);
 }
 
 /*
  * The entries of the version in the slot, which has replaced "old", or NULL if that is
- * not sure to have entries.  "one_entry": the row has no other in the index.  No page is
- * locked; memory is the caller's to free.
+ * not sure to have entries.  "one_entry": the row has no other in the index; "missing": that of
+ * the slot is not there.  No page is locked; memory is the caller's to free.
  */
 void
 inplace_other_insert(Relation table, Relation index, ItemPointer tid,
-					 InplaceTupleHeader old, TupleTableSlot *slot, bool one_entry)
+					 InplaceTupleHeader old, TupleTableSlot *slot, bool one_entry,
+					 bool missing)
 {
 	EntryValues v;
 	EntryValues had;
+	EntrySought sought = missing ? ENTRY_MISSING : ENTRY_NOT_SEEN;
 
 	/* has it left the predicate? */
 	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND)
@@ -383,7 +384,13 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 	if (index->rd_rel->relam == HASH_AM_OID && v.isnull[0])
 		return;
 	inplace_payload_of_slot(index, slot, v.values, v.isnull);
-	if (find_entry(table, index, tid, old, &v, one_entry, ALL_PAGES) == ENTRY_THERE)
+	if (one_entry && sought == ENTRY_NOT_SEEN)
+		sought = compare_entry(table, index, tid, old, &v);
+	if (sought == ENTRY_NOT_SEEN && index->rd_rel->relam == HASH_AM_OID)
+		sought = inplace_hash_find_entry(index, v.values[0], tid, ALL_PAGES);
+	if (sought == ENTRY_THERE ||
+		(index->rd_rel->relam == GIST_AM_OID &&
+		 inplace_gist_insert(table, index, &v, tid, sought == ENTRY_MISSING)))
 		return;
 	index_insert(index, v.values, v.isnull, tid, table, UNIQUE_CHECK_NO, false,
 				 inplace_insert_info(index));

@@ -12,6 +12,7 @@
 #include "inplace.h"
 
 #include "index/entry.h"
+#include "index/other_entry.h"
 #include "page/tuple.h"
 
 /* setting inplace.update_under_other_indexes */
@@ -30,10 +31,11 @@ extern bool inplace_other_has_own_code(Relation index);
 extern KeyChange inplace_other_key_change(Relation table, Relation index,
 										  InplaceTupleHeader old,
 										  TupleTableSlot *slot, ItemPointer tid);
-extern bool inplace_other_entry_is_found(Relation table, Relation index,
-										 ItemPointer tid, TupleTableSlot *slot);
+extern EntrySought inplace_other_seek_entry(Relation table, Relation index,
+											ItemPointer tid, TupleTableSlot *slot);
 extern void inplace_other_insert(Relation table, Relation index,
 								 ItemPointer tid, InplaceTupleHeader old,
-								 TupleTableSlot *slot, bool one_entry);
+								 TupleTableSlot *slot, bool one_entry,
+								 bool missing);
 
 #endif							/* INPLACE_OTHER_METHOD_H */

@@ -21,6 +21,7 @@
 #include "index/entry.h"
 #include "index/kept_key.h"
 #include "index/key.h"
+#include "index/other_entry.h"
 #include "index/other_mark.h"
 #include "index/other_method.h"
 #include "index/taking.h"
@@ -414,17 +415,26 @@ has_one_entry(const TakingIndexes *taking, const InplaceTupleHeaderData *base)
  * cleared their mark are those that gain.
  *
  * Of an index of another method it is noted that there is no entry but that of the version
- * which is replaced.
+ * which is replaced.  Where an entry has been looked for it may be known that it is missing.
+ * That still holds if the row's page has not been changed since ("as_verified"): who inserts
+ * one changes the row before, and the transaction that has changed it last has ended, or is
+ * our own.  (The header alone would not do.  A change that was rolled back meanwhile may have
+ * left an entry.)
  */
 void
 inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 						   const RowDiff *diff,
-						   const InplaceTupleHeaderData *base)
+						   const InplaceTupleHeaderData *base, bool as_verified)
 {
+	bool		own_code = runs_own_code(taking);
+
 	for (int i = 0; i < taking->n; i++)
+	{
 		if (taking->index[i].other)
 			taking->index[i].absent = has_one_entry(taking, base);
-	if ((base->t_infomask & IP_STALE) || !runs_own_code(taking))
+		taking->index[i].missing &= as_verified && own_code;
+	}
+	if ((base->t_infomask & IP_STALE) || !own_code)
 		return;
 	for (int i = 0; i < taking->n; i++)
 	{
@@ -476,7 +486,7 @@ inplace_taking_has_unsure_keys(Relation rel, const TakingIndexes *taking,
 
 static KeyChange
 verify_key(Relation rel, const TakingIndex *ti, InplaceTupleHeader old, Size len,
-		   TupleTableSlot *slot, ItemPointer tid, bool sought)
+		   TupleTableSlot *slot, ItemPointer tid, bool sought, EntrySought *entry)
 {
 	Relation	index = index_open(ti->indexid, RowExclusiveLock);
 	KeyChange	change = KEY_NEW;
@@ -489,7 +499,7 @@ verify_key(Relation rel, const TakingIndex *ti, InplaceTupleHeader old, Size len
 	else if (ti->computed)
 		change = inplace_other_key_change(rel, index, old, slot, tid);
 	if (sought && change == KEY_NEW &&
-		!inplace_other_entry_is_found(rel, index, tid, slot))
+		(*entry = inplace_other_seek_entry(rel, index, tid, slot)) == ENTRY_NOT_SEEN)
 		change = KEY_CLASH;
 	index_close(index, NoLock);
 	return change;
@@ -518,9 +528,13 @@ inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,
 		TakingIndex *ti = &taking->index[i];
 		bool		sought = entry_is_sought(taking, ti, base);
 
+		EntrySought entry = ENTRY_NOT_SEEN;
+
+		ti->missing = false;
 		if (!key_is_unsure(ti) && !sought)
 			continue;
-		ti->key_change = verify_key(rel, ti, old, len, slot, tid, sought);
+		ti->key_change = verify_key(rel, ti, old, len, slot, tid, sought, &entry);
+		ti->missing = entry == ENTRY_MISSING;
 		distinct = ti->key_change != KEY_CLASH;
 	}
 	MemoryContextSwitchTo(outer);
@@ -673,7 +687,7 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 		index = index_open(ti->indexid, RowExclusiveLock);
 		if (ti->other)
 			/* (code of users may have changed the row once more meanwhile) */
-			inplace_other_insert(rel, index, tid, old, slot, ti->absent);
+			inplace_other_insert(rel, index, tid, old, slot, ti->absent, ti->missing);
 		else
 			insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);

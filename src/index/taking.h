@@ -35,6 +35,8 @@ typedef struct TakingIndex
 	KeyChange	key_change;
 	bool		absent;			/* no entry with the new key can be there; of
 								 * another method: none but the old key's */
+	bool		missing;		/* of another method: that with the new key is
+								 * not there */
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];
@@ -84,7 +86,8 @@ extern TakingIndexes *inplace_taking_indexes(Relation rel);
 extern bool inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff);
 extern void inplace_taking_note_absent(Relation rel, TakingIndexes *taking,
 									   const RowDiff *diff,
-									   const InplaceTupleHeaderData *base);
+									   const InplaceTupleHeaderData *base,
+									   bool as_verified);
 extern bool inplace_taking_has_unsure_keys(Relation rel, const TakingIndexes *taking,
 										   const InplaceTupleHeaderData *base);
 extern bool inplace_taking_verify_keys(Relation rel, TakingIndexes *taking,

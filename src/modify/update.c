@@ -650,6 +650,7 @@ prepare_change(UpdateState *us, TupleTableSlot *slot)
 		InplaceTupleHeader old = copy_current(us);
 		Size		len = inplace_tuple_len(old, item_len(us));
 
+		us->verified_lsn = PageGetLSN(RowPage(us->rel, us->buffer));
 		/* an operator class's code: not with the page locked */
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 		us->verified_hdr = *old;

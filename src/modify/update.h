@@ -56,6 +56,7 @@ typedef struct UpdateState
 	bool		keys_verified;	/* with the row as in verified_hdr, */
 	bool		keys_distinct;	/* ... the new may stand beside the old */
 	InplaceTupleHeaderData verified_hdr;
+	XLogRecPtr	verified_lsn;	/* of its page */
 	bool		needs_toast;	/* the new row, as the caller gave it */
 	InplaceTupleHeader oldcopy; /* what newtup was toasted against, */
 	InplaceTupleHeaderData oldcopy_hdr; /* ... as it was then */

@@ -60,6 +60,16 @@ needs_sweep(const UpdateState *us)
 	return us->leaves_old_entry;
 }
 
+/*
+ * Has nobody changed the row's page since keys were verified?
+ */
+static bool
+page_is_as_verified(UpdateState *us)
+{
+	return us->keys_verified && RelationNeedsWAL(us->rel) &&
+		PageGetLSN(RowPage(us->rel, us->buffer)) == us->verified_lsn;
+}
+
 void
 inplace_update_in_place(UpdateState *us)
 {
@@ -85,7 +95,8 @@ inplace_update_in_place(UpdateState *us)
 
 	us->needs_sweep = needs_sweep(us);
 	if (us->leaves_old_entry)
-		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base);
+		inplace_taking_note_absent(rel, us->taking, &us->diff, &us->rc.base,
+								   page_is_as_verified(us));
 
 	/*
 	 * Where nobody on this server needs anything older the undo record is
