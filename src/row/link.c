@@ -37,7 +37,7 @@
  *	  former, and the oldest version, where links end, has the latter.  Why that
  *	  is enough stands in squeeze.c.
  *	  A reader without an MVCC snapshot walks step by step: UndoFetch passes over
- *	  links.
+ *	  links.  So do those of large values, and chunks in TOAST tables get none.
  *
  * Invariants
  *	  1. Links are put under a committed version only, by the transaction that
@@ -352,7 +352,8 @@ UndoLinkPut(Relation rel, BlockNumber block, OffsetNumber off,
 	int			steps;
 	uint32		seq;
 
-	if (effort == LINK_NONE)
+	/* who looks for a version of a chunk goes step by step (chunk_read.c) */
+	if (effort == LINK_NONE || rel->rd_rel->relkind == RELKIND_TOASTVALUE)
 		return;
 	if (effort == LINK_IF_FAR && UndoHoldersAny() &&
 		UndoSqueeze(rel, block, off, tup, len, base, room))

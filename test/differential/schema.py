@@ -31,6 +31,23 @@ def document_value(r):
             f"FROM generate_series({first}, {first + r.randint(90, 600)}) g)")
 
 
+def mixed_document(r):
+    """1 to 60 kB; lz4 and pglz make half of the first, a tenth of the second, nothing of the third"""
+    size = r.choice([1, 2, 3, 4, 8, 10, 10, 20, 60]) * r.randint(700, 1024)
+    first = r.randint(1, 9)
+    return r.choice([
+        f"(SELECT string_agg('line ' || g || md5(g::text), ' ') FROM generate_series({first}, {first + size // 44}) g)",
+        f"(SELECT string_agg('the same words in each line ' || g, ' ') FROM generate_series({first}, {first + size // 32}) g)",
+        f"(SELECT string_agg(translate(encode(sha512(g::text::bytea), 'base64'), E'\\n', ''), '') "
+        f"FROM generate_series({first}, {first + size // 88}) g)"])
+
+
+def keyed_document(r):
+    """a jsonb of 1 to 30 kB"""
+    return ("(SELECT jsonb_object_agg('k' || g, md5(g::text)) "
+            f"FROM generate_series(1, {r.choice([20, 60, 200, 700])}) g)")
+
+
 def blank_padded(r):
     return quoted(r.choice(["", "a", "b", "blank    ", "abcdefghijkl", "x  y"]))
 
@@ -60,8 +77,13 @@ TYPES = {
     "range": ("int4range", lambda r: "int4range(%d, %d)" % ((lo := r.randint(0, 8)), lo + r.randint(1, 4)), False),
     # in a TOAST table of the table's own method
     "document": ("text", document_value, False),
+    "mixed": ("text", mixed_document, False),
+    "keyed": ("jsonb", keyed_document, False),
     "point": ("point", lambda r: quoted(f"({r.randint(0, 3)},{r.randint(0, 3)})"), False),
 }
+
+# their values are stored in a TOAST table as a rule
+LARGE = ("document", "mixed", "keyed")
 
 ACTIONS = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"]
 
@@ -88,14 +110,15 @@ class Column:
 class Schema:
     """setup: SQL that makes it; the rest is what the generator of steps needs."""
 
-    def __init__(self, r):
+    def __init__(self, r, documents=False):
         self.setup = []
+        self.about_documents = documents
         self.log = False
         self.child = False
         self.exclusion = False
         self.side = r.random() < 0.6
         self.partitioned = r.random() < 0.08
-        self.documents = r.random() < 0.3
+        self.documents = r.random() < 0.3 or documents
         self.deferrable = []        # names of deferrable constraints
         self.columns = []           # of t, without id and u
         self.unique = None          # name of the unique column
@@ -139,7 +162,7 @@ class Schema:
         return "WITH (%s)" % ", ".join(options)
 
     def _main_table(self, r):
-        kinds = [k for k in TYPES if k not in ("int", "text", "range", "document")]
+        kinds = [k for k in TYPES if k not in ("int", "text", "range") + LARGE]
         picks = ["int", "text"] + r.sample(kinds, r.choice([0, 1, 2, 2, 3, 5]))
         letters = "abcdefgh"
         self.columns = [Column(letters[i], k) for i, k in enumerate(picks)]
@@ -150,7 +173,10 @@ class Schema:
         if not self.partitioned and r.random() < 0.1:
             self.exclusion = True
             self.columns.append(Column("rg", "range"))
-        if self.documents:
+        if self.about_documents:
+            self.columns = self.columns[:r.choice([2, 3])]
+            self.columns += [Column("doc", "mixed"), Column("doc2", r.choice(["mixed", "mixed", "keyed"]))]
+        elif self.documents:
             self.columns.append(Column("doc", "document"))
         for column in self.columns:
             parts.append(f"{column.name} {column.sqltype}")
@@ -176,7 +202,14 @@ class Schema:
                                  ("t_high", "FROM (9) TO (MAXVALUE)")):
                 self.setup.append(f"CREATE {self.unlogged}TABLE {name} PARTITION OF t "
                                   f"FOR VALUES {bounds} {self._options(r)}")
-        if self.documents and r.random() < 0.7:
+        if self.about_documents:
+            for column in ("doc", "doc2"):
+                self.setup.append(f"ALTER TABLE t ALTER {column} SET STORAGE "
+                                  + r.choice(["EXTERNAL", "EXTENDED", "EXTENDED", "MAIN"]))
+                # (not every server has lz4)
+                self.setup.append(f"DO $$ BEGIN ALTER TABLE t ALTER {column} SET COMPRESSION "
+                                  f"{r.choice(['lz4', 'pglz'])}; EXCEPTION WHEN OTHERS THEN NULL; END $$")
+        elif self.documents and r.random() < 0.7:
             self.setup.append("ALTER TABLE t ALTER doc SET STORAGE EXTERNAL")
         if self.unique and not self.partitioned:
             if r.random() < 0.3:
@@ -192,7 +225,7 @@ class Schema:
             self._index(r, f"t_i{n}")
 
     def _index(self, r, name):
-        column = r.choice([c for c in self.columns if c.kind != "document"])
+        column = r.choice([c for c in self.columns if c.kind not in LARGE])
         kind = r.random()
         if column.kind == "intarray":
             definition = f"USING gin ({column.name})"
@@ -251,7 +284,10 @@ class Schema:
         self.log = True
         self.setup.append(f"CREATE {self.unlogged}TABLE log (op text, o text, n text) "
                           + self._options(r))
-        for name in r.sample(["audit", "before", "deferred", "statement"], r.choice([1, 1, 2])):
+        kinds = ["audit", "before", "deferred", "statement"]
+        if self.about_documents:
+            kinds.remove("before")      # (see Generator.locks)
+        for name in r.sample(kinds, r.choice([1, 1, 2])):
             if name == "audit":
                 self.setup.append(
                     "CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "

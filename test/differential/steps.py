@@ -8,7 +8,7 @@ either the session is restricted to index scans ("ordered"), or there is an
 ORDER BY under the row locks.
 """
 
-from schema import text_value
+from schema import LARGE, text_value
 
 PROFILES = {
     "index": "SET enable_seqscan = off; SET enable_bitmapscan = off; "
@@ -34,10 +34,15 @@ class SessionState:
 
 
 class Generator:
-    def __init__(self, r, schema, locking=False):
+    def __init__(self, r, schema, locking=False, documents=False):
         self.r = r
         self.schema = schema
         self.locking = locking          # about row locks above all
+        self.documents = documents      # about large values
+        # An assertion of heap's (HEAP_XMAX_IS_LOCKED_ONLY in heap_update) fails for a row that
+        # has a large value, was locked by its transaction as an update locks it, and then
+        # updated by a subtransaction that was rolled back.  So these schedules do not lock so.
+        self.locks = [x for x in LOCKS if x != "FOR NO KEY UPDATE" or not documents]
         self.count = r.choice([2, 2, 3, 3, 4])
         self.length = r.randint(12, 32)
         self.mode = r.choices(["mixed", "read committed", "repeatable read",
@@ -164,6 +169,8 @@ class Generator:
                 return self._cursor(state)
         if self.locking and r.random() < 0.75:
             return self._lock_hot()
+        if self.documents and r.random() < 0.7:
+            return self._document(state)
         if self.ddl and r.random() < 0.10:
             return self._ddl(status)
         choices = [(self._update, 40), (self._delete, 8), (self._insert, 12),
@@ -208,7 +215,7 @@ class Generator:
             base = f"{dot}id BETWEEN {lo} AND {lo + r.randint(1, 4)}"
         else:
             base = f"{dot}id = {self._id()}"
-        if r.random() < 0.25:
+        if r.random() < 0.25 and not self.documents:
             base += " AND " + r.choice([
                 f"coalesce({dot}a, 0) + 0 > {r.randint(0, 4)}",
                 f"{dot}a + 0 = {r.randint(0, 5)}",
@@ -230,6 +237,14 @@ class Generator:
                 f"overlay({name} PLACING '{r.choice(['changed', 'other'])}' FROM {at})",
                 f"{name} || repeat('appended', {r.choice([1, 40, 400])})", f"'front' || {name}",
                 f"left({name}, {at})", f"substr({name}, {at // 4})", f"coalesce({name}, '') || {column.value(r, 0)}"])
+        if column.kind == "mixed" and kind < 0.85:
+            return f"{name} = {self._changed(name, column)}"
+        if column.kind == "keyed" and kind < 0.85:
+            key = r.randint(1, 220)
+            return f"{name} = " + r.choice([
+                f"{name} || jsonb_build_object('k{key}', md5('{key}'))", f"{name} - 'k{key}'",
+                f"jsonb_set({name}, '{{k{key}}}', to_jsonb(repeat('v', {r.choice([1, 32, 900])})))",
+                f"{name} || jsonb_build_object('new{key}', {key}, 'a{key}', '')"])
         if column.kind in ("int", "smallint", "bigint", "numeric") and kind < 0.5:
             return f"{name} = " + r.choice([f"{name} + 1", f"coalesce({name}, 0) + 1", f"{name} - 1"])
         if kind < 0.56:
@@ -238,13 +253,69 @@ class Generator:
             return f"{name} = DEFAULT"
         return f"{name} = {column.value(r)}"
 
+    def _changed(self, name, column):
+        """A large text with a part of it changed."""
+        r = self.r
+        at = r.choice([1, r.randint(1, 4000), r.randint(1, 60000)])
+        word = r.choice(["changed", "other", "0", "x" * 40])
+        return r.choice([
+            f"overlay({name} PLACING '{word}' FROM {at})",
+            f"overlay({name} PLACING '{word}' FROM {at})",
+            f"overlay({name} PLACING '{word}' FROM {at} FOR {r.choice([0, 1, 100, 3000])})",
+            f"overlay(overlay({name} PLACING '{word}' FROM {at} FOR 3) PLACING 'second' FROM {at + 2500} FOR 1)",
+            f"{name} || repeat('{word}', {r.choice([1, 40, 400])})",
+            f"'{word}' || {name}", f"{column.value(r, 0)} || {name}",
+            f"left({name}, {at})", f"substr({name}, {at // 4 + 1})", f"reverse({name})",
+            f"coalesce({name}, '') || {column.value(r, 0)}", column.value(r, 0), "NULL",
+            f"coalesce({name}, {column.value(r, 0)})"])
+
+    def _document(self, state):
+        """Of large values: they are changed, copied, taken away, put back, and read."""
+        r = self.r
+        columns = [c for c in self.schema.columns if c.kind in LARGE]
+        column = r.choice(columns)
+        name, row = column.name, f"id = {self._id()}"
+        kind = r.random()
+        if kind < 0.30:
+            return f"UPDATE t SET {self._assignment(column)} WHERE {self._rows(state)}" + r.choice(
+                ["", "", f" RETURNING t.id, md5({name}::text)"])
+        if kind < 0.36:
+            return f"UPDATE t SET {', '.join(self._assignment(c) for c in columns)} WHERE {self._rows(state)}"
+        if kind < 0.42:
+            # of another row
+            return f"UPDATE t SET {name} = (SELECT x.{name} FROM t x WHERE x.id = {self._id()}) WHERE {row}"
+        if kind < 0.46 and len({c.kind for c in columns}) == 1:
+            # of another column
+            return f"UPDATE t SET doc = doc2, doc2 = {r.choice(['doc', 'doc', 'doc2', 'NULL'])} WHERE {row}"
+        if kind < 0.50:
+            return (f"INSERT INTO t (id, doc, doc2) SELECT {self._new_id()}, doc, doc2 FROM t WHERE {row}"
+                    + r.choice(["", " ON CONFLICT DO NOTHING"] if not self.schema.deferrable else [""]))
+        if kind < 0.54:
+            return self._block(state)
+        if kind < 0.58 and state.level and self.mode != "serializable":
+            held = r.random() < 0.6
+            cursor = f"c{len(state.cursors) + 1}"
+            if cursor not in state.cursors and len(state.cursors) < 3:
+                state.cursors[cursor] = (True, False, held)
+                return (f"DECLARE {cursor} SCROLL CURSOR {'WITH HOLD ' if held else ''}FOR "
+                        "SELECT id, md5(doc), substr(doc, 3000, 20), md5(doc2::text) FROM t ORDER BY id")
+        if kind < 0.66 and state.cursors and self.mode != "serializable":
+            return self._cursor(state)
+        at = r.choice([1, 1990, r.randint(1, 9000), r.randint(1, 60000)])
+        return r.choice([
+            "SELECT id, length(doc), md5(doc), md5(doc2::text) FROM t ORDER BY id",
+            "SELECT id, length(doc), md5(doc), md5(doc2::text) FROM t ORDER BY id",
+            f"SELECT id, substr(doc, {at}, {r.choice([1, 40, 5000])}) FROM t ORDER BY id",
+            f"SELECT id, left(doc, 20), right(doc, 20), pg_column_size(doc) > 0 FROM t WHERE {row}",
+            f"SELECT x.id, y.id FROM t x JOIN t y ON x.doc = y.doc AND x.id < y.id ORDER BY 1, 2"])
+
     def has_documents(self):
-        return any(c.kind == "document" for c in self.schema.columns)
+        return any(c.name == "doc" for c in self.schema.columns)
 
     def _assignments(self):
         r = self.r
         columns = self.schema.columns
-        kind = r.random()
+        kind = r.uniform(0.24, 1) if self.documents else r.random()
         if kind < 0.06:
             picks = columns
             return ", ".join(f"{c.name} = NULL" for c in picks)
@@ -334,6 +405,9 @@ class Generator:
         sets = r.choice(["a = coalesce(t.a, 0) + 1", "b = excluded.b", "a = excluded.a, b = t.b || '+'",
                          "a = excluded.a", "id = excluded.id"])
         where = r.choice(["", "", " WHERE t.a IS DISTINCT FROM 3", " WHERE excluded.a < 3"])
+        if self.documents:
+            sets = sets.replace("id = excluded.id", "doc = t.doc || '+', b = 'up'")
+            where = ""
         return f"{head} ON CONFLICT {target} DO UPDATE SET {sets}{where}" + self._returning()
 
     def _merge(self, state):
@@ -399,9 +473,9 @@ class Generator:
 
     def _lock(self, state):
         r = self.r
-        how = r.choice(LOCKS)
+        how = r.choice(self.locks)
         # (FOR KEY SHARE NOWAIT, which may wait on heap: see --locks)
-        if self.mode != "serializable" and how != LOCKS[3]:
+        if self.mode != "serializable" and how != "FOR KEY SHARE":
             how += r.choices(["", " NOWAIT", " SKIP LOCKED"], [70, 15, 15])[0]
         where = r.choice([f"id = {self._id()}", f"id = {self._id()}",
                           f"id BETWEEN {self._id()} AND {self._id() + 3}",
@@ -423,7 +497,7 @@ class Generator:
             wait = ""
             if self.mode != "serializable":
                 wait = r.choices(["", " NOWAIT", " SKIP LOCKED"], [70, 15, 15])[0]
-            return f"SELECT id, a, b FROM t WHERE {row} {r.choice(LOCKS)}{wait}"
+            return f"SELECT id, a, b FROM t WHERE {row} {r.choice(self.locks)}{wait}"
         if kind < 0.80:
             column = r.choice(self.schema.columns + self.schema.columns[:2])
             return f"UPDATE t SET {self._assignment(column)} WHERE {row}" + self._returning()
@@ -441,7 +515,7 @@ class Generator:
         if self.schema.child:
             return r.choice([f"INSERT INTO ch VALUES ({r.randint(1, 9)}, {self.hot}, 1)",
                              f"UPDATE ch SET tid = {self.hot} WHERE id = {r.randint(1, 5)}"])
-        return (f"DO $$ BEGIN PERFORM 1 FROM t WHERE {row} {r.choice(LOCKS)}; "
+        return (f"DO $$ BEGIN PERFORM 1 FROM t WHERE {row} {r.choice(self.locks)}; "
                 "RAISE EXCEPTION USING ERRCODE = 'P0001'; EXCEPTION WHEN SQLSTATE 'P0001' THEN NULL; END $$")
 
     def _block(self, state):
@@ -460,7 +534,7 @@ class Generator:
             f"EXCEPTION WHEN SQLSTATE 'P0001' THEN PERFORM 1 FROM t WHERE id = {id_} FOR SHARE; END",
         ]
         if self.has_documents():
-            change = f"UPDATE t SET doc = overlay(doc PLACING i::text FROM i * 400) WHERE id = {id_}"
+            change = f"UPDATE t SET doc = overlay(doc PLACING i::text FROM i * {r.choice([1, 400])}) WHERE id = {id_}"
             bodies += [
                 f"BEGIN FOR i IN 1..{r.choice([2, 5, 40])} LOOP BEGIN {change}; "
                 f"UPDATE t SET doc = doc || 'in block' WHERE id = {id_}; RAISE EXCEPTION USING ERRCODE = 'P0001'; "
@@ -479,7 +553,7 @@ class Generator:
             f"DELETE FROM s WHERE k = {k}",
             f"INSERT INTO s VALUES ({k}, {r.randint(0, 4)}, 'new')",
             f"INSERT INTO s VALUES ({k}, 1, 'up') ON CONFLICT (k) DO UPDATE SET v = s.v + 1 RETURNING v",
-            f"SELECT * FROM s WHERE k = {k} {r.choice(LOCKS)}",
+            f"SELECT * FROM s WHERE k = {k} {r.choice(self.locks)}",
             f"UPDATE s SET v = t.a FROM t WHERE t.id = s.k AND s.k = {k}",
         ])
 
@@ -492,7 +566,7 @@ class Generator:
             f"UPDATE ch SET v = v + 1 WHERE id = {r.randint(1, 5)} RETURNING *",
             f"DELETE FROM ch WHERE id = {r.randint(1, 5)}",
             "SELECT * FROM ch ORDER BY id",
-            f"SELECT * FROM ch WHERE id = {r.randint(1, 5)} {r.choice(LOCKS)}",
+            f"SELECT * FROM ch WHERE id = {r.randint(1, 5)} {r.choice(self.locks)}",
         ])
 
     def _cursor(self, state):
@@ -505,7 +579,7 @@ class Generator:
             if kind < 0.4:
                 state.cursors[name] = (False, True, False)
                 return (f"DECLARE {name} CURSOR FOR SELECT id, a, b FROM t WHERE id > {r.randint(0, 3)} "
-                        f"ORDER BY id FOR {r.choice(['UPDATE', 'SHARE', 'NO KEY UPDATE'])}")
+                        f"ORDER BY id FOR {r.choice(['UPDATE', 'SHARE', 'UPDATE' if self.documents else 'NO KEY UPDATE'])}")
             held = r.random() < 0.1
             scroll = r.random() < 0.5
             state.cursors[name] = (scroll, False, held)
