@@ -3,6 +3,13 @@
 # standbys are asked: under one snapshot each index answers as a sequential scan does, as
 # plain, index-only and bitmap scans, and by distance.
 #
+# What is the server's own, and so on heap, too, is left out:
+# - An index-only scan of a GiST index returns rows that were deleted before its snapshot, if
+#   VACUUM takes them out meanwhile.  So there are none of these beside VACUUM.
+# - Replay of Gist/DELETE sets a flag that the deletion does not set.
+# - Records of hash have images of a page that is not locked, if replay is checked: their checksum
+#   may not fit.  So replay is not checked for either.
+#
 # TAP_SEED plays a run again (what sessions draw, not how they meet), TAP_SECONDS says how
 # long each part is under load, TAP_ROUNDS how often servers are killed.
 
@@ -53,7 +60,7 @@ CREATE INDEX t_br ON t USING gist (b, r);
 CREATE INDEX t_r ON t USING gist (r);
 VACUUM ANALYZE t;
 } . q{
-CREATE FUNCTION differences() RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE FUNCTION differences(index_only boolean) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	q text;
 	plan text;
@@ -97,7 +104,7 @@ BEGIN
 		PERFORM set_config('enable_seqscan', 'off', true);
 		FOREACH plan IN ARRAY ARRAY['indexscan', 'indexonlyscan', 'bitmapscan']
 		LOOP
-			CONTINUE WHEN q LIKE '%<->%' AND plan = 'bitmapscan';
+			CONTINUE WHEN q LIKE '%<->%' AND plan = 'bitmapscan' OR plan = 'indexonlyscan' AND NOT index_only;
 			PERFORM set_config('enable_indexscan', (plan <> 'bitmapscan')::text, true),
 				set_config('enable_indexonlyscan', (plan = 'indexonlyscan')::text, true),
 				set_config('enable_bitmapscan', (plan = 'bitmapscan' OR plan = 'indexscan' AND random() < 0.1)::text, true),
@@ -172,12 +179,14 @@ VACUUM (INDEX_CLEANUP on) t;
 \endif
 };
 
-my $compare = 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM differences(); COMMIT';
+my $compare = 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM differences(true); COMMIT';
+my $compare_live = $compare =~ s/true/false/r;
 
 sub unanimous
 {
 	my ($node, $what, $times) = @_;
-	my $found = join "\n", map { one($node, $compare) } 1 .. ($times // 5);
+	my $ask = $what =~ /under load/ ? $compare_live : $compare;
+	my $found = join "\n", map { one($node, $ask) } 1 .. ($times // 5);
 	$found =~ s/^\n+|\n+$//g;
 	return is($found, '', "$what: all indexes answer as a sequential scan does");
 }
@@ -234,7 +243,10 @@ sub end_prepared
 	return;
 }
 
+my $checking = pg_major() == 15 ? '' : 'inplace, heap, heap2, gin, btree';
 my $primary = new_node('others', allows_streaming => 1, conf => qq{
+wal_consistency_checking = '$checking'
+autovacuum = off
 deadlock_timeout = '20ms'
 checkpoint_timeout = '30s'
 wal_receiver_status_interval = '1s'
@@ -252,7 +264,7 @@ foreach my $round (1 .. $rounds)
 	my $found = '';
 	while (time() < $end)
 	{
-		$found .= one($primary, $compare);
+		$found .= one($primary, $compare_live);
 		$found .= one($primary, q{SELECT * FROM inplace.check('t') LIMIT 5}) if rand() < 0.4;
 		usleep(50_000);
 	}
@@ -295,7 +307,7 @@ foreach my $delay ('500ms', '-1')
 	{
 		foreach my $feedback ('on', 'off')
 		{
-			my ($rc, $out, $err) = $standby{$feedback}->psql('postgres', $compare,
+			my ($rc, $out, $err) = $standby{$feedback}->psql('postgres', $compare_live,
 				extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
 			if ($rc == 0 && $out eq '') { $answers{good}++; }
 			elsif ($rc != 0 && $err =~ /conflict with recovery/) { $answers{cancelled}++; }
