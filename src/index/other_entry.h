@@ -11,6 +11,8 @@
 
 #include "inplace.h"
 
+#include "access/itup.h"
+
 /* of a version, in the index */
 typedef struct EntryValues
 {
@@ -30,6 +32,7 @@ typedef enum EntrySought
 #define MAX_PAGES_TO_VISIT	50
 
 /* with 0 for max_pages all pages are looked at that need be */
+extern bool inplace_gist_same_key(TupleDesc desc, IndexTuple x, IndexTuple y);
 extern bool inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b);
 extern EntrySought inplace_gist_find_entry(Relation index, EntryValues *values,
 										   ItemPointer tid, int max_pages);
