@@ -66,6 +66,15 @@ typedef Oid RelFileNumber;
 #define AbortFailedRead()	AbortBufferIO()
 #endif
 
+/* GiST's record of entries that are deleted as dead ones */
+#if PG_VERSION_NUM >= 160000
+#define GistLogDelete(buffer, offs, n, newest, table) \
+	gistXLogDelete(buffer, offs, n, newest, table)
+#else
+#define GistLogDelete(buffer, offs, n, newest, table) \
+	gistXLogDelete(buffer, offs, n, newest)
+#endif
+
 /* the local xid of a process's transaction */
 #if PG_VERSION_NUM >= 170000
 #define ProcLxid(proc)		((proc)->vxid.lxid)

@@ -24,7 +24,8 @@
  * Where keys are boxes, as those of points, it takes little to see whether a downlink covers
  * the new entry.  A leaf page under such a downlink is as good a place for it as GiST would
  * choose: no key above it is enlarged.  So the entry is put on the first of them that has
- * room, without GiST's way through the tree.  Pages are split by GiST alone.  The leaf
+ * room, without GiST's way through the tree.  If none has, one of them may be rid of entries of
+ * former keys (gist_prune.c).  Pages are split by GiST alone.  The leaf
  * page has to be what it was when it was looked at, which its LSN tells.  As long as it is, its
  * downlink covers the entry: nothing makes the key of a downlink smaller but that the page
  * below is split.
@@ -36,6 +37,7 @@
 #include "inplace.h"
 
 #include "access/gist_private.h"
+#include "index/gist_prune.h"
 #include "index/insert_info.h"
 #include "index/other_entry.h"
 #include "miscadmin.h"
@@ -70,6 +72,8 @@ typedef struct EntrySearch
 	bool		place_will_do;	/* ... which it will not be */
 	BlockNumber place;			/* a leaf page with room for it, */
 	XLogRecPtr	place_lsn;		/* ... as long as it has this LSN */
+	BlockNumber full_place;		/* a page that would be one if it had room, */
+	PGAlignedBlock *full;		/* ... and a copy */
 	bool		is_box[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	GISTENTRY	keys[INDEX_MAX_KEYS];	/* of the entry */
@@ -120,8 +124,8 @@ visit_later(EntrySearch *search, BlockNumber blk, GistNSN parent_lsn, bool has_c
 	search->pages = lappend(search->pages, page);
 }
 
-static bool
-same_key(TupleDesc desc, IndexTuple x, IndexTuple y)
+bool
+inplace_gist_same_key(TupleDesc desc, IndexTuple x, IndexTuple y)
 {
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -200,6 +204,23 @@ was_split(Page page, GistNSN parent_lsn)
 		(GistFollowRight(page) || parent_lsn < GistPageGetNSN(page));
 }
 
+/* the entry may be put on the leaf page, if there is room */
+static void
+note_place(EntrySearch *search, Page page, BlockNumber blk)
+{
+	if (!gistnospace(page, &search->entry, 1, InvalidOffsetNumber, 0))
+	{
+		search->place = blk;
+		search->place_lsn = PageGetLSN(page);
+	}
+	else if (search->full == NULL)
+	{
+		search->full_place = blk;
+		search->full = palloc(sizeof(PGAlignedBlock));
+		memcpy(search->full->data, page, BLCKSZ);
+	}
+}
+
 /* is the entry on the leaf page, or where may it be below the inner page? */
 static bool
 look_at_page(EntrySearch *search, Page page, const PageToVisit *visit)
@@ -227,12 +248,8 @@ look_at_page(EntrySearch *search, Page page, const PageToVisit *visit)
 	}
 
 	if (search->wants_place && search->place == InvalidBlockNumber &&
-		visit->has_covering && !split && !GistFollowRight(page) &&
-		!gistnospace(page, &search->entry, 1, InvalidOffsetNumber, 0))
-	{
-		search->place = visit->blk;
-		search->place_lsn = PageGetLSN(page);
-	}
+		visit->has_covering && !split && !GistFollowRight(page))
+		note_place(search, page, visit->blk);
 	if (search->place_will_do)
 		return false;
 	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
@@ -241,7 +258,7 @@ look_at_page(EntrySearch *search, Page page, const PageToVisit *visit)
 		IndexTuple	itup = (IndexTuple) PageGetItem(page, lp);
 
 		if (!ItemIdIsDead(lp) && ItemPointerEquals(&itup->t_tid, search->tid) &&
-			same_key(search->state->leafTupdesc, search->entry, itup))
+			inplace_gist_same_key(search->state->leafTupdesc, search->entry, itup))
 			return true;
 	}
 	return false;
@@ -279,6 +296,18 @@ visit_pages(EntrySearch *search, int max_pages)
 		MemoryContextReset(search->page_cxt);
 	}
 	return ENTRY_MISSING;
+}
+
+/* make room where there was none */
+static void
+make_place(EntrySearch *search, Relation table)
+{
+	if (search->full == NULL || !inplace_gist_can_prune(search->index, search->state))
+		return;
+	search->place_lsn = inplace_gist_prune(table, search->index, search->state,
+										   search->full_place, (Page) search->full->data);
+	if (!XLogRecPtrIsInvalid(search->place_lsn))
+		search->place = search->full_place;
 }
 
 /*
@@ -340,8 +369,10 @@ inplace_gist_insert(Relation table, Relation index, EntryValues *values, ItemPoi
 	if (!missing || search.wants_place)
 	{
 		visit_later(&search, GIST_ROOT_BLKNO, 0, true);
-		done = visit_pages(&search, missing ? MAX_PAGES_FOR_PLACE : 0) == ENTRY_THERE ||
-			(search.place != InvalidBlockNumber && put_entry(&search, table));
+		done = visit_pages(&search, missing ? MAX_PAGES_FOR_PLACE : 0) == ENTRY_THERE;
+		if (!done && search.place == InvalidBlockNumber)
+			make_place(&search, table);
+		done = done || (search.place != InvalidBlockNumber && put_entry(&search, table));
 	}
 	MemoryContextDelete(search.page_cxt);
 	return done;
@@ -353,7 +384,7 @@ inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b)
 {
 	GISTSTATE  *state = inplace_gist_state(index);
 
-	return same_key(state->leafTupdesc,
-					gistFormTuple(state, index, a->values, a->isnull, true),
-					gistFormTuple(state, index, b->values, b->isnull, true));
+	return inplace_gist_same_key(state->leafTupdesc,
+								 gistFormTuple(state, index, a->values, a->isnull, true),
+								 gistFormTuple(state, index, b->values, b->isnull, true));
 }

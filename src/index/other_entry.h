@@ -11,6 +11,8 @@
 
 #include "inplace.h"
 
+#include "access/itup.h"
+
 /* of a version, in the index */
 typedef struct EntryValues
 {
@@ -33,6 +35,7 @@ typedef enum EntrySought
 #define ALL_PAGES			0
 #define ONLY_LOOKING		(-1)
 
+extern bool inplace_gist_same_key(TupleDesc desc, IndexTuple x, IndexTuple y);
 extern bool inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b);
 extern EntrySought inplace_gist_find_entry(Relation index, EntryValues *values,
 										   ItemPointer tid, int max_pages);

@@ -54,8 +54,8 @@
  * Statistics.  A row counts as dead from the update that leaves an entry behind
  * (update.c) until VACUUM has swept it, once, however often it is updated.  It counts
  * again from the first update after that, which takes the sweep's mark away.
- * (An update under an index of another method counts each time, as on heap: there
- * is no deletion in these indexes but the sweep.)
+ * (An update under an index of another method counts each time, as on heap: what
+ * the sweep does not delete from these indexes mostly stays.)
  * That makes autovacuum come.  So VACUUM reports the rows that it leaves
  * behind as dead (stale_pending), like those that are recently dead; but not
  * those with which the next VACUUM could not get any further either, or
