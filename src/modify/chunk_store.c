@@ -451,9 +451,8 @@ update_chunk(ChunkStore *cs, int32 seq)
 	Assert(cs->nslots == 0);
 	slot = fill_slot(cs, 0, seq);
 
-	/* what has come in or gone has pushed all behind it along */
-	if (abs(cs->size - cs->old_size) < TOAST_MAX_CHUNK_SIZE)
-		inplace_update_is_of_shifted(stored_length(cs, seq), cs->size - cs->old_size);
+	/* what has come in or gone has pushed what is behind it along */
+	inplace_update_is_of_shifted(stored_length(cs, seq), cs->size - cs->old_size);
 	check_result(cs, inplace_tuple_update(cs->toastrel, &tid, slot, cs->cid,
 										  InvalidSnapshot, InvalidSnapshot, true,
 										  &tmfd, &mode, &indexes), seq);

@@ -56,12 +56,12 @@ extern TM_Result inplace_tuple_update(Relation rel, ItemPointer otid,
 
 /*
  * For chunks of large values: of the row that inplace_tuple_update() is called for next
- * the last "len" bytes have moved by "shift", mostly.  (It has no argument for that.)
+ * the last "len" bytes may have moved, most by "shift".  (It has no argument for that.)
  */
 typedef struct ShiftedBytes
 {
-	int			len;
-	int			shift;			/* or 0 */
+	int			len;			/* or 0 */
+	int			shift;
 } ShiftedBytes;
 
 extern void inplace_update_is_of_shifted(int len, int shift);

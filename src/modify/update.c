@@ -85,9 +85,9 @@ find_changes(UpdateState *us)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("row (%u,%u) of relation \"%s\" is damaged",
 						us->blk, us->off, RelationGetRelationName(us->rel))));
-	if (us->shifted.shift != 0)
-		inplace_diff_shifted(tup, oldlen, us->newtup, us->newlen, us->shifted.len,
-							 us->shifted.shift, &us->diff);
+	if (us->shifted.len != 0)
+		inplace_diff_moved(tup, oldlen, us->newtup, us->newlen, us->shifted.len,
+						   us->shifted.shift, &us->diff);
 	us->index_changed = inplace_diff_overlaps(&us->diff, us->index_attrs);
 	us->summary_changed = inplace_diff_overlaps(&us->diff, us->summary_attrs);
 	us->key_changed = inplace_diff_overlaps(&us->diff, us->key_attrs);
@@ -818,7 +818,7 @@ inplace_tuple_update(Relation rel, ItemPointer otid, TupleTableSlot *slot,
 	TakingIndexes *taking;
 
 	us.shifted = next_shifted;
-	next_shifted.shift = 0;
+	next_shifted.len = 0;
 	InplaceRequirePreload();
 	if (IsInParallelMode())
 		ereport(ERROR,

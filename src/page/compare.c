@@ -14,7 +14,8 @@
  * looked at; the result is the same.
  *
  * A chunk of a large value into which something has been inserted further to the front
- * differs in every byte, yet has little that is new (inplace_diff_shifted).
+ * differs in every byte, yet has little that is new.  Of a compressed one pieces come again
+ * that have moved by different lengths (inplace_diff_moved).
  *
  *-------------------------------------------------------------------------
  */
@@ -286,47 +287,142 @@ inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup, Size oldlen,
 	return true;
 }
 
+/* what is looked for in the old bytes: so many, every so many of them */
+#define ANCHOR_SIZE		8
+#define ANCHOR_STEP		4
+#define ANCHOR_BUCKETS	1024
+
+/* shorter pieces cost as much as they save, in both directions of a delta */
+#define MIN_PIECE		16
+
+/* a diff that is no larger is not worth a search */
+#define MIN_TO_SEARCH	100
+
+static inline uint32
+anchor_bucket(const char *p)
+{
+	uint64		bytes;
+
+	memcpy(&bytes, p, ANCHOR_SIZE);
+	return (uint32) ((bytes * UINT64CONST(0x9E3779B97F4A7C15)) >> 54);
+}
+
+/* is what begins at "n" of the new bytes at "o" of the old ones, from "o_min" on? */
+static inline bool
+is_at(const char *oimg, int o, const char *nimg, int n, int o_min, int end)
+{
+	return o >= o_min && o <= end - ANCHOR_SIZE &&
+		memcmp(oimg + o, nimg + n, ANCHOR_SIZE) == 0;
+}
+
 /*
- * The same for the last "len" bytes of rows, where most of the old bytes are found "shift"
- * bytes further on in the new row, or before: what came in at the front has pushed as much
- * out at the end.
+ * Edits from old[start, end) to new[start, end): bytes of the old one are found again
+ * wherever they are, as long as they are in the same order.  "shift" is what most may have
+ * moved by.
+ */
+static void
+find_pieces(DeltaEdits *edits, const char *oimg, const char *nimg, int start, int end,
+			int shift)
+{
+	uint16		first[ANCHOR_BUCKETS];	/* behind the first old anchor, or 0 */
+	int			o = start;		/* up to there all is said */
+	int			n = start;
+
+	StaticAssertStmt(ANCHOR_BUCKETS == 1 << 10, "see anchor_bucket()");
+	memset(first, 0, sizeof(first));
+	for (int i = end - ANCHOR_SIZE; i >= start; i -= ANCHOR_STEP)
+		first[anchor_bucket(oimg + i)] = i + 1;
+
+	for (int i = start; i <= end - MIN_PIECE;)
+	{
+		int			same = o + (i - n);
+		int			found = first[anchor_bucket(nimg + i)] - 1;
+		int			from;
+		int			len = 0;
+
+		/* where it would be if no more had come in or gone, or all before? */
+		if (is_at(oimg, same, nimg, i, o, end))
+			found = same;
+		else if (is_at(oimg, i - shift, nimg, i, o, end))
+			found = i - shift;
+		if (found >= o)
+			while (found + len < end && i + len < end &&
+				   oimg[found + len] == nimg[i + len])
+				len++;
+
+		/* the anchor need not be where the piece begins */
+		from = i;
+		while (len > 0 && found > o && from > n && oimg[found - 1] == nimg[from - 1])
+		{
+			found--;
+			from--;
+			len++;
+		}
+		if (len < MIN_PIECE)
+		{
+			i++;
+			continue;
+		}
+		delta_add(edits, oimg, nimg, o, found, n, from);
+		o = found + len;
+		n = from + len;
+		i = n;
+	}
+	delta_add(edits, oimg, nimg, o, end, n, end);
+}
+
+#ifdef USE_ASSERT_CHECKING
+/* What is between the edits is the same in both. */
+static bool
+edits_are_right(const DeltaEdits *edits, const char *oimg, const char *nimg, int end)
+{
+	int			o = 0;
+	int			n = 0;
+
+	for (int i = 0; i <= edits->n; i++)
+	{
+		const DeltaEdit *e = i < edits->n ? &edits->edit[i] : NULL;
+		int			same = (e ? e->old_start : end) - o;
+
+		if (same < 0 || (e ? e->new_start : end) - n != same ||
+			memcmp(oimg + o, nimg + n, same) != 0)
+			return false;
+		if (e)
+		{
+			o = e->old_start + e->old_len;
+			n = e->new_start + e->new_len;
+		}
+	}
+	return true;
+}
+#endif
+
+/*
+ * The same for rows that end with "len" bytes of a large value, in which bytes may have
+ * moved: what came in at one place has pushed others along.
  */
 void
-inplace_diff_shifted(InplaceTupleHeader oldtup, Size oldlen,
-					 InplaceTupleHeader newtup, Size newlen, int len, int shift,
-					 RowDiff *diff)
+inplace_diff_moved(InplaceTupleHeader oldtup, Size oldlen,
+				   InplaceTupleHeader newtup, Size newlen, int len, int shift,
+				   RowDiff *diff)
 {
 	const char *oimg = (const char *) oldtup + SizeOfInplaceTupleHeader;
 	const char *nimg = (const char *) newtup + SizeOfInplaceTupleHeader;
 	int			end = (int) newlen - (int) SizeOfInplaceTupleHeader;
 	int			begin = end - len;
-	int			out = Max(shift, 0);	/* of the old bytes, at the end */
-	int			in = Max(-shift, 0);	/* of the new ones */
-	int			first;
-	int			last;
+	Size		size = delta_size(&diff->edits, true) + delta_size(&diff->edits, false);
 	DeltaEdits	edits;
 
-	if (oldlen != newlen || shift == 0 || len <= out + in ||
+	if (oldlen != newlen || size < MIN_TO_SEARCH || len < MIN_PIECE ||
 		begin < (int) (HdrSize(newtup) - SizeOfInplaceTupleHeader) ||
 		HdrSize(oldtup) != HdrSize(newtup))
 		return;
 
-	/* old bytes from "last" on are found again, those before "first" stay */
-	first = begin;
-	while (first < end && oimg[first] == nimg[first])
-		first++;
-	last = end - out;
-	if (last < first || last + shift < first)
-		return;
-	while (last + shift > first && last > first && oimg[last - 1] == nimg[last - 1 + shift])
-		last--;
-
 	edits.n = 0;
 	delta_add_same_size(&edits, oimg, nimg, 0, 0, begin);
-	delta_add(&edits, oimg, nimg, first, last, first, last + shift);
-	delta_add(&edits, oimg, nimg, end - out, end, end - in, end);
-	if (delta_size(&edits, true) + delta_size(&edits, false) <
-		delta_size(&diff->edits, true) + delta_size(&diff->edits, false))
+	find_pieces(&edits, oimg, nimg, begin, end, shift);
+	Assert(edits_are_right(&edits, oimg, nimg, end));
+	if (delta_size(&edits, true) + delta_size(&edits, false) < size)
 	{
 		diff->edits = edits;
 		diff->same_size = false;

@@ -29,12 +29,12 @@ extern bool inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup,
 							  Size newlen, RowDiff *diff);
 
 /*
- * The rows end with "len" bytes of a value, which are said to have moved by "shift": a
- * shorter diff of them, if there is one.
+ * The rows end with "len" bytes of a large value, which may have moved, most of them by
+ * "shift": a shorter diff of them, if there is one.
  */
-extern void inplace_diff_shifted(InplaceTupleHeader oldtup, Size oldlen,
-								 InplaceTupleHeader newtup, Size newlen, int len,
-								 int shift, RowDiff *diff);
+extern void inplace_diff_moved(InplaceTupleHeader oldtup, Size oldlen,
+							   InplaceTupleHeader newtup, Size newlen, int len,
+							   int shift, RowDiff *diff);
 
 /* does the update change one of these columns (RelationGetIndexAttrBitmap)? */
 extern bool inplace_diff_overlaps(const RowDiff *diff, const Bitmapset *attrs);
