@@ -285,7 +285,7 @@ class Schema:
         self.setup.append(f"CREATE {self.unlogged}TABLE log (op text, o text, n text) "
                           + self._options(r))
         kinds = ["audit", "before", "deferred", "statement"]
-        if self.about_documents:
+        if self.documents:
             kinds.remove("before")      # (see Generator.locks)
         for name in r.sample(kinds, r.choice([1, 1, 2])):
             if name == "audit":
