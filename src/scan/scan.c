@@ -286,6 +286,37 @@ inplace_scan_copy_page(InplaceScanDesc scan, Page page)
 }
 
 /*
+ * A bitmap may want a few rows of a page with many: less than one in so many.
+ */
+#define ROWS_FOR_ONE	4
+
+static inline bool
+wants_few_rows(Page page, int noffs)
+{
+	return noffs >= 0 && noffs * ROWS_FOR_ONE < PageGetMaxOffsetNumber(page);
+}
+
+/*
+ * The copy has nothing then but the rows in the list, at their places.
+ */
+static void
+copy_listed_rows(InplaceScanDesc scan, Page page, int n)
+{
+	char	   *dst = scan->page.data;
+
+	memcpy(dst, page, ((PageHeader) page)->pd_lower);
+#ifdef USE_ASSERT_CHECKING
+	memset(dst + ((PageHeader) page)->pd_lower, 0x7F, BLCKSZ - ((PageHeader) page)->pd_lower);
+#endif
+	for (int i = 0; i < n; i++)
+	{
+		ItemId		lp = PageGetItemId(page, scan->vis[i] & SCAN_OFFSET_MASK);
+
+		memcpy(dst + ItemIdGetOffset(lp), PageGetItem(page, lp), ItemIdGetLength(lp));
+	}
+}
+
+/*
  * All that is normal on the page copy is visible.
  */
 static int
@@ -426,6 +457,7 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 	Buffer		buffer = scan->pin.buffer;
 	Page		page;
 	PageLook	look = {.settled_xid = InvalidTransactionId};
+	bool		few;
 	int			n;
 
 	scan->nvis = 0;
@@ -442,7 +474,11 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		return;
 	}
-	inplace_check_page(rel, page, scan->cblock);
+	few = wants_few_rows(page, noffs);
+	if (few)
+		inplace_check_rows(rel, page, scan->cblock, offs, noffs);
+	else
+		inplace_check_page(rel, page, scan->cblock);
 
 	/*
 	 * In recovery the page's flag may be ahead of what this snapshot may rely
@@ -471,7 +507,10 @@ inplace_scan_load_page(InplaceScanDesc scan, const OffsetNumber *offs,
 		inplace_mark_hint(buffer);
 
 	/* last, for the copy to have the hints */
-	inplace_scan_copy_page(scan, page);
+	if (few)
+		copy_listed_rows(scan, page, n);
+	else
+		inplace_scan_copy_page(scan, page);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->nvis = n;
 	scan->stale_rows = (look.flags & IP_STALE) != 0;
