@@ -50,6 +50,12 @@
 /* to have less room afterwards is not worth the look at all rows */
 #define MIN_PRUNED	8
 
+/* the page is locked while rows are looked at again */
+#define MAX_PRUNED	64
+
+/* if none of so many entries may go, the others are not looked at */
+#define MAX_IN_VAIN	24
+
 /* an entry that may go */
 typedef struct FormerEntry
 {
@@ -161,11 +167,12 @@ find_former(Relation table, Relation index, GISTSTATE *state, Page copy,
 		ItemId		lp = PageGetItemId(copy, off);
 
 		CHECK_FOR_INTERRUPTS();
-		if (ItemIdIsDead(lp) ||
-			!is_former(table, index, state, (IndexTuple) PageGetItem(copy, lp), &former[n]))
-			continue;
-		former[n++].off = off;
 		MemoryContextReset(work);
+		if (n == MAX_PRUNED || (n == 0 && off > MAX_IN_VAIN))
+			break;
+		if (!ItemIdIsDead(lp) &&
+			is_former(table, index, state, (IndexTuple) PageGetItem(copy, lp), &former[n]))
+			former[n++].off = off;
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(work);
@@ -193,6 +200,42 @@ delete_entries(Relation table, Relation index, Buffer buffer, OffsetNumber *offs
 }
 
 /*
+ * Pages that this backend has found nothing on lately.  As long as such a page is what it was,
+ * it is not asked about again: GiST may have other pages with room, and leave this one full.
+ */
+#define PAGES_REMEMBERED	16
+
+typedef struct FullPage
+{
+	RelFileLocator locator;
+	BlockNumber blk;
+	XLogRecPtr	lsn;
+} FullPage;
+
+static FullPage full_pages[PAGES_REMEMBERED];
+static int	next_full_page = 0;
+
+static bool
+is_known_in_vain(Relation index, BlockNumber blk, Page copy)
+{
+	for (int i = 0; i < PAGES_REMEMBERED; i++)
+		if (full_pages[i].blk == blk && full_pages[i].lsn == PageGetLSN(copy) &&
+			RelFileLocatorEquals(full_pages[i].locator, RelLocator(index)))
+			return true;
+	return false;
+}
+
+static void
+remember_in_vain(Relation index, BlockNumber blk, Page copy)
+{
+	FullPage   *full = &full_pages[next_full_page++ % PAGES_REMEMBERED];
+
+	full->locator = RelLocator(index);
+	full->blk = blk;
+	full->lsn = PageGetLSN(copy);
+}
+
+/*
  * Take what nobody needs off the leaf page, of which "copy" is what it was.  Returns its LSN
  * then, or an invalid one if it has been left as it is.  No page is locked.
  */
@@ -200,17 +243,20 @@ XLogRecPtr
 inplace_gist_prune(Relation table, Relation index, GISTSTATE *state, BlockNumber blk,
 				   Page copy)
 {
-	FormerEntry *former = palloc(sizeof(FormerEntry) * (PageGetMaxOffsetNumber(copy) + 1));
-	int			n = find_former(table, index, state, copy, former);
-	OffsetNumber offs[MaxIndexTuplesPerPage];
+	FormerEntry former[MAX_PRUNED];
+	int			n;
+	OffsetNumber offs[MAX_PRUNED];
 	int			ndelete = 0;
 	TransactionId newest = InvalidTransactionId;
 	XLogRecPtr	result = InvalidXLogRecPtr;
 	Buffer		buffer;
 
+	if (is_known_in_vain(index, blk, copy))
+		return InvalidXLogRecPtr;
+	n = find_former(table, index, state, copy, former);
 	if (n < MIN_PRUNED)
 	{
-		pfree(former);
+		remember_in_vain(index, blk, copy);
 		return InvalidXLogRecPtr;
 	}
 	buffer = ReadBuffer(index, blk);
@@ -231,6 +277,5 @@ inplace_gist_prune(Relation table, Relation index, GISTSTATE *state, BlockNumber
 		result = PageGetLSN(BufferGetPage(buffer));
 	}
 	UnlockReleaseBuffer(buffer);
-	pfree(former);
 	return result;
 }

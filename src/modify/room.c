@@ -195,7 +195,7 @@ inplace_find_room(Relation rel, Size len, int options, BulkInsertState bistate)
 	return options;
 }
 
-RoomDeletes room_deletes = {0, false};
+RoomDeletes room_deletes = {0, false, 0};
 
 /* the transaction that looked last */
 static LocalTransactionId counted_lxid = InvalidLocalTransactionId;
@@ -211,6 +211,7 @@ inplace_look_who_holds(void)
 
 	counted_lxid = ProcLxid(MyProc);
 	room_deletes.since_look = 0;
+	room_deletes.looked_at = GetCurrentStatementStartTimestamp();
 	room_deletes.held = inplace_evict_deleted_rows && UndoOthersHold(many);
 }
 

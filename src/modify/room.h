@@ -11,6 +11,7 @@
 #include "inplace.h"
 
 #include "access/hio.h"
+#include "access/xact.h"
 #include "row/evict.h"
 #include "undo/holders.h"
 
@@ -52,11 +53,22 @@ extern void RoomRegisterCallbacks(void);
 typedef struct RoomDeletes
 {
 	int			since_look;		/* deletes */
-	bool		held;			/* what the look has told */
+	bool		held;			/* what the look has told, */
+	TimestampTz looked_at;		/* ... by a statement that began then */
 } RoomDeletes;
+
+/* that is true for so long, in case the next deletes come much later */
+#define ROOM_LOOK_LASTS		(10 * USECS_PER_SEC)
 
 extern RoomDeletes room_deletes;
 extern void inplace_look_who_holds(void);
+
+static inline bool
+RoomDeletesAreHeld(void)
+{
+	return unlikely(room_deletes.held) &&
+		GetCurrentStatementStartTimestamp() - room_deletes.looked_at < ROOM_LOOK_LASTS;
+}
 
 /*
  * The row at off of the locked page has been deleted, or moved: unlock it, and note what
@@ -65,8 +77,8 @@ extern void inplace_look_who_holds(void);
 static inline void
 UnlockAfterDelete(Relation rel, Buffer buffer, OffsetNumber off)
 {
-	Size		room = unlikely(UndoHoldersAny() || room_deletes.held) && inplace_may_evict(rel) ?
-		inplace_room_to_come(buffer, off) : 0;
+	Size		room = unlikely(UndoHoldersAny() || RoomDeletesAreHeld()) &&
+		inplace_may_evict(rel) ? inplace_room_to_come(buffer, off) : 0;
 
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (unlikely(++room_deletes.since_look >= ROOM_LOOK_AFTER))

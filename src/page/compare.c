@@ -298,6 +298,9 @@ inplace_diff_rows(TupleDesc desc, InplaceTupleHeader oldtup, Size oldlen,
 /* a diff that is no larger is not worth a search */
 #define MIN_TO_SEARCH	100
 
+/* what is won if all edits keep their length (log_update.c), in bytes */
+#define WORTH_OF_SAME_SIZE	32
+
 static inline uint32
 anchor_bucket(const char *p)
 {
@@ -422,7 +425,8 @@ inplace_diff_moved(InplaceTupleHeader oldtup, Size oldlen,
 	delta_add_same_size(&edits, oimg, nimg, 0, 0, begin);
 	find_pieces(&edits, oimg, nimg, begin, end, shift);
 	Assert(edits_are_right(&edits, oimg, nimg, end));
-	if (delta_size(&edits, true) + delta_size(&edits, false) < size)
+	if (delta_size(&edits, true) + delta_size(&edits, false) +
+		(diff->same_size ? WORTH_OF_SAME_SIZE : 0) < size)
 	{
 		diff->edits = edits;
 		diff->same_size = false;

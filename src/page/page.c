@@ -712,6 +712,16 @@ inplace_check_page_header(Relation rel, Page page, BlockNumber blk)
 	}
 }
 
+static inline void
+check_line_pointer(Relation rel, Page page, BlockNumber blk, OffsetNumber off)
+{
+	ItemId		lp = PageGetItemId(page, off);
+
+	if (ItemIdIsNormal(lp) ? !line_pointer_ok(page, lp) :
+		ItemIdIsRedirected(lp) || ItemIdHasStorage(lp))
+		report_bad_line_pointer(rel, page, blk, off);
+}
+
 void
 inplace_check_page(Relation rel, Page page, BlockNumber blk)
 {
@@ -723,13 +733,23 @@ inplace_check_page(Relation rel, Page page, BlockNumber blk)
 	inplace_check_page_header(rel, page, blk);
 	maxoff = PageGetMaxOffsetNumber(page);
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
-	{
-		ItemId		lp = PageGetItemId(page, off);
+		check_line_pointer(rel, page, blk, off);
+}
 
-		if (ItemIdIsNormal(lp) ? !line_pointer_ok(page, lp) :
-			ItemIdIsRedirected(lp) || ItemIdHasStorage(lp))
-			report_bad_line_pointer(rel, page, blk, off);
-	}
+/*
+ * As much of that as concerns these rows.  Offsets that the page does not have are passed over.
+ */
+void
+inplace_check_rows(Relation rel, Page page, BlockNumber blk, const OffsetNumber *offs,
+				   int noffs)
+{
+	OffsetNumber maxoff;
+
+	inplace_check_page_header(rel, page, blk);
+	maxoff = PageGetMaxOffsetNumber(page);
+	for (int i = 0; i < noffs; i++)
+		if (offs[i] >= FirstOffsetNumber && offs[i] <= maxoff)
+			check_line_pointer(rel, page, blk, offs[i]);
 }
 
 void

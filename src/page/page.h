@@ -102,6 +102,8 @@ extern void inplace_page_blank_gaps(Page page);
 extern void inplace_check_page_mark(Relation rel, Page page, BlockNumber blk);
 extern void inplace_check_page_header(Relation rel, Page page, BlockNumber blk);
 extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
+extern void inplace_check_rows(Relation rel, Page page, BlockNumber blk,
+							   const OffsetNumber *offs, int noffs);
 
 /* ... and may its items be moved about?  To be called before that is done. */
 extern void inplace_check_items(Relation rel, Page page, BlockNumber blk);

@@ -31,6 +31,10 @@
 #define SCAN_UNDO			0x8000	/* visible version (if any) is in undo */
 #define SCAN_NOT_ALIVE		0x4000	/* index build: not for unique checks */
 
+/* scans that lock the whole relation against writers they cannot see */
+#define SCAN_LOCKS_RELATION \
+	(SO_TYPE_SEQSCAN | SO_TYPE_SAMPLESCAN | SO_TYPE_TIDRANGESCAN)
+
 typedef struct InplaceScanDescData
 {
 	TableScanDescData base;		/* must be first */
@@ -87,7 +91,7 @@ extern void inplace_scan_set_limits(InplaceScanDesc scan, BlockNumber start,
 extern bool inplace_scan_next_page(InplaceScanDesc scan, ScanDirection dir);
 extern BlockNumber inplace_scan_blocks_done(InplaceScanDesc scan);
 
-/* copy the page in use; it is locked, or the caller knows better */
+/* (load_page.c) copy the page in use; it is locked, or the caller knows better */
 extern void inplace_scan_copy_page(InplaceScanDesc scan, Page page);
 
 /*

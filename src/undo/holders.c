@@ -115,6 +115,8 @@ UndoHoldersShmemInit(void)
 	pg_atomic_init_u32(&undo_holders->lately, InvalidTransactionId);
 	pg_atomic_init_u64(&undo_holders->room_told, 0);
 	pg_atomic_init_u64(&undo_holders->room_until, 0);
+	pg_atomic_init_u32(&undo_holders->remote_xmin, InvalidTransactionId);
+	pg_atomic_init_u64(&undo_holders->remote_since, 0);
 	for (int i = 0; i < MaxBackends; i++)
 	{
 		UndoHolderSlot *slot = &undo_holders->slots[i].slot;
@@ -449,9 +451,8 @@ UndoHoldersRecent(void)
 }
 
 /*
- * Is the process likely to have its snapshot for longer?  It is idle with one, has been in
- * its transaction for a while, or is none of those that note what they do, as a walsender,
- * whose standby has it.
+ * Is the process likely to have its snapshot for longer?  It is idle with one, or has been in
+ * its transaction for a while.  (Of others than sessions nothing is known.)
  */
 static bool
 stays_for_longer(UndoHolderSlot *slot)
@@ -459,9 +460,31 @@ stays_for_longer(UndoHolderSlot *slot)
 	volatile PgBackendStatus *status = slot->status;
 	TimestampTz begun = status == NULL ? 0 : status->st_xact_start_timestamp;
 
-	return status == NULL || is_idle(status) ||
+	return is_idle(status) ||
 		(begun != 0 && TimestampDifferenceExceeds(begun, GetCurrentTimestamp(),
 												  UNDO_HOLDER_IS_OLD_MS));
+}
+
+/*
+ * A standby that sends feedback, or a slot, always has an xmin.  It is that of a query, in all
+ * likelihood, if it stays.  (All who ask share what they have seen.)
+ */
+static bool
+remote_stays(TransactionId xmin)
+{
+	TimestampTz now;
+
+	if (!TransactionIdIsNormal(xmin))
+		return false;
+	now = GetCurrentTimestamp();
+	if (pg_atomic_read_u32(&undo_holders->remote_xmin) != xmin)
+	{
+		pg_atomic_write_u64(&undo_holders->remote_since, (uint64) now);
+		pg_atomic_write_u32(&undo_holders->remote_xmin, xmin);
+		return false;
+	}
+	return TimestampDifferenceExceeds((TimestampTz) pg_atomic_read_u64(&undo_holders->remote_since),
+									  now, UNDO_HOLDER_IS_OLD_MS);
 }
 
 /*
@@ -473,11 +496,13 @@ bool
 UndoOthersHold(bool recent_ones)
 {
 	TransactionId next = ReadNextTransactionId();
+	TransactionId own = GetTopTransactionIdIfAny();
 	TransactionId oldest = GetOldestActiveTransactionId();
 	TransactionId catalog_xmin;
-	TransactionId slot_xmin;
+	TransactionId remote;
 	bool		held = false;
 
+	ProcArrayGetReplicationSlotXmin(&remote, &catalog_xmin);
 	LWLockAcquire(ProcArrayLock, LW_SHARED);
 	for (int i = 0; i < Min(MaxBackends, ProcGlobal->allProcCount); i++)
 	{
@@ -487,13 +512,22 @@ UndoOthersHold(bool recent_ones)
 		if (proc == MyProc || !TransactionIdIsNormal(xmin) || !counts_here(proc))
 			continue;
 		lower(&oldest, xmin);
-		held = held || (recent_ones && stays_for_longer(&undo_holders->slots[i].slot));
+		if (proc->statusFlags & PROC_AFFECTS_ALL_HORIZONS)
+		{
+			if (!TransactionIdIsValid(remote) || TransactionIdPrecedes(xmin, remote))
+				remote = xmin;
+		}
+		else
+			held = held || (recent_ones && stays_for_longer(&undo_holders->slots[i].slot));
 	}
 	LWLockRelease(ProcArrayLock);
-	ProcArrayGetReplicationSlotXmin(&slot_xmin, &catalog_xmin);
-	lower(&oldest, slot_xmin);
+	if (TransactionIdIsValid(remote))
+		lower(&oldest, remote);
+	if (held || (recent_ones && remote_stays(remote)))
+		return true;
 
-	return held || (recent_ones && TransactionIdIsNormal(slot_xmin)) ||
+	/* while our xid is the oldest of all, new snapshots have it as their xmin */
+	return (!TransactionIdIsValid(own) || TransactionIdPrecedes(oldest, own)) &&
 		(int32) (next - oldest) > UNDO_HELD_MIN_AGE;
 }
 

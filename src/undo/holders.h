@@ -92,8 +92,10 @@ typedef struct UndoHoldersShared
 								 * rows; their newest deleter, or 0 */
 	pg_atomic_uint64 room_until;	/* time until which that counts, if all
 									 * see it; 0: not known (modify/room.c) */
-	char		pad[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint32) -
-					2 * sizeof(pg_atomic_uint64)];
+	pg_atomic_uint64 remote_since;	/* since when remote_xmin has been seen */
+	pg_atomic_uint32 remote_xmin;	/* of standbys and slots, the oldest */
+	char		pad[PG_CACHE_LINE_SIZE - 3 * sizeof(pg_atomic_uint32) -
+					3 * sizeof(pg_atomic_uint64)];
 	UndoHolderSlotPadded slots[FLEXIBLE_ARRAY_MEMBER];
 } UndoHoldersShared;
 

@@ -188,10 +188,12 @@ inplace_gin_entry_with(IndexTuple itup, const ItemPointerData *tid, bool *there)
 	Size		size;
 
 	*there = false;
-	if (GinIsPostingTree(itup) || !GinItupIsCompressed(itup))
+	if (GinIsPostingTree(itup) || !GinItupIsCompressed(itup) ||
+		off < sizeof(IndexTupleData) || off > IndexTupleSize(itup))
 		return NULL;
 	list = (GinPostingList *) GinGetPosting(itup);
-	if (n > 0 && (off + SizeOfGinPostingList(list) > IndexTupleSize(itup) ||
+	if (n > 0 && (off + offsetof(GinPostingList, bytes) > IndexTupleSize(itup) ||
+				  off + SizeOfGinPostingList(list) > IndexTupleSize(itup) ||
 				  count_items(list) != n))
 		return NULL;
 
