@@ -456,12 +456,56 @@ copy_pending_pages(Walk *walk)
 	return pages;
 }
 
+/* as ginpostinglist.c has it */
+#define OFFSET_BITS		11
+#define BITS_IN_BYTE	7
+#define MAX_BYTES		7
+
+/*
+ * Does a compressed list end where it should, with TIDs that ascend from the last one before it?
+ * The server's function that unpacks it takes that for granted.
+ */
+static bool
+list_fits(GinPostingList *list, Size room, uint64 *last)
+{
+	unsigned char *at = list->bytes;
+	unsigned char *end;
+	OffsetNumber off;
+	uint64		tid;
+
+	if (room < offsetof(GinPostingList, bytes) || room < SizeOfGinPostingList(list))
+		return false;
+	off = GinItemPointerGetOffsetNumber(&list->first);
+	tid = ((uint64) GinItemPointerGetBlockNumber(&list->first) << OFFSET_BITS) | off;
+	if (off == InvalidOffsetNumber || off >> OFFSET_BITS != 0 || tid <= *last)
+		return false;
+	end = at + list->nbytes;
+	while (at < end)
+	{
+		uint64		more = 0;
+		int			n = 0;
+
+		do
+		{
+			if (at == end || n == MAX_BYTES)
+				return false;
+			more |= (uint64) (*at & 0x7F) << (BITS_IN_BYTE * n++);
+		} while (*at++ & 0x80);
+		tid += more;
+		if (more == 0 || (tid & ((1 << OFFSET_BITS) - 1)) == 0 || tid >> (32 + OFFSET_BITS) != 0)
+			return false;
+	}
+	*last = tid;
+	return true;
+}
+
 /* an entry of a leaf page: where its key ends at most, and its TIDs fit it */
 static int
 end_of_key(BlockNumber blk, IndexTuple itup)
 {
 	Size		size = IndexTupleSize(itup);
 	Size		begin;
+	uint64		last = 0;
 
 	if (GinIsPostingTree(itup))
 		return size;
@@ -470,8 +514,7 @@ end_of_key(BlockNumber blk, IndexTuple itup)
 		return Min(begin, size);
 	if (begin < sizeof(IndexTupleData) || begin > size ||
 		(GinItupIsCompressed(itup) ?
-		 begin + offsetof(GinPostingList, bytes) > size ||
-		 begin + SizeOfGinPostingList((GinPostingList *) GinGetPosting(itup)) > size :
+		 !list_fits((GinPostingList *) GinGetPosting(itup), size - begin, &last) :
 		 begin + GinGetNPosting(itup) * sizeof(ItemPointerData) > size))
 		InsightDamaged(blk, "posting list does not fit its entry");
 	return begin;
@@ -483,6 +526,7 @@ check_posting_leaf(BlockNumber blk, Page page)
 {
 	char	   *at;
 	char	   *end;
+	uint64		last = 0;
 
 	if (!GinPageIsCompressed(page))
 	{
@@ -496,8 +540,7 @@ check_posting_leaf(BlockNumber blk, Page page)
 		InsightDamaged(blk, "page header is wrong");
 	while (at < end)
 	{
-		if (end - at < (int) offsetof(GinPostingList, bytes) ||
-			end - at < (int) SizeOfGinPostingList((GinPostingList *) at))
+		if (!list_fits((GinPostingList *) at, end - at, &last))
 			InsightDamaged(blk, "posting list does not fit its page");
 		at += SizeOfGinPostingList((GinPostingList *) at);
 	}

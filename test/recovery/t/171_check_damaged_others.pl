@@ -41,6 +41,9 @@ sub lead_outside
 	return $page;
 }
 
+# what a case has damaged is put back with the next one's damage
+my $put_back = sub { };
+
 # The first page that is looked at is: block 1 for hash and GIN, 0 for GiST.
 foreach my $case (
 	[ 't_h', 1, 'a line pointer that leads outside', \&lead_outside, qr/block 1: line pointer leads to no entry/ ],
@@ -74,6 +77,20 @@ foreach my $case (
 		substr($page, $at + $list + 6, 2) = pack('v', 30000);
 		return $page;
 	}, qr/block 1: posting list does not fit its entry/ ],
+	[ 't_a', 1, 'a TID that is none', sub {
+		my ($page) = @_;
+		my $at = item($page, 1);
+		substr($page, $at + unpack('v', substr($page, $at + 2, 2)) + 4, 2) = pack('v', 0);
+		return $page;
+	}, qr/block 1: posting list does not fit its entry/ ],
+	[ 't_a', 1, 'a list of TIDs that does not end', sub {
+		my ($page) = @_;
+		my $at = item($page, 1);
+		$at += unpack('v', substr($page, $at + 2, 2)) + 6;
+		$at += 1 + unpack('v', substr($page, $at, 2));
+		substr($page, $at, 1) = chr(0x81);
+		return $page;
+	}, qr/block 1: posting list does not fit its entry/ ],
 	[ 't_w', 1, 'a key that is too long', sub {
 		my ($page) = @_;
 		substr($page, item($page, 1) + 8, 1) = chr(0xff);
@@ -88,16 +105,20 @@ foreach my $case (
 	my ($index, $block, $what, $damage, $expected) = @$case;
 	my $file = $node->data_dir . '/' . one($node, "SELECT pg_relation_filepath('$index')");
 	$node->stop;
+	$put_back->();
 	# pending entries are on the last page
 	$block = (-s $file) / 8192 - 1 if $block < 0;
 	my $sound = substr(slurp_file($file), 8192 * $block, 8192);
 	overwrite_file($file, 8192 * $block, $damage->($sound));
 	$node->start;
 	like(one($node, $findings), qr/\b$index: $expected/, "$index: $what");
-	$node->stop;
-	overwrite_file($file, 8192 * $block, $sound);
-	$node->start;
+	$put_back = sub { overwrite_file($file, 8192 * $block, $sound) };
 }
+$node->stop;
+$put_back->();
+$node->start;
+$put_back = sub { };
+is(one($node, $findings), '', 'nothing wrong when all is put back');
 # Inner pages, links, and what an index is asked for where a key is missing.  The entries of one key are
 # damaged as well, so that it is asked: a sound GiST or hash index does not come to that.
 $node->safe_psql('postgres', q{
@@ -122,9 +143,6 @@ sub is_overflow { my ($page) = @_; return (flags($page, 8188) & 15) == 1; }
 sub downlink { my ($page, $n, $blk) = @_; substr($page, item($page, $n), 4) = pack('vv', $blk >> 16, $blk & 0xffff); return $page; }
 sub items { my ($page) = @_; return (unpack('v', substr($page, 12, 2)) - 24) / 4; }
 sub all_downlinks { my ($page, $blk) = @_; $page = downlink($page, $_, $blk) for 1 .. items($page); return $page; }
-
-# what a case has damaged is put back with the next one's damage
-my $put_back = sub { };
 
 # each is given a hash of block to page, and changes some
 sub each_page
