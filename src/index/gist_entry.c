@@ -72,6 +72,8 @@ typedef struct EntrySearch
 	bool		place_will_do;	/* ... which it will not be */
 	BlockNumber place;			/* a leaf page with room for it, */
 	XLogRecPtr	place_lsn;		/* ... as long as it has this LSN */
+	EntryPageCheck check;		/* NULL if pages are trusted */
+	void	   *check_arg;
 	BlockNumber full_place;		/* a page that would be one if it had room, */
 	PGAlignedBlock *full;		/* ... and a copy */
 	bool		is_box[INDEX_MAX_KEYS];
@@ -285,10 +287,13 @@ visit_pages(EntrySearch *search, int max_pages)
 		/* (a hint that is logged may have changed it meanwhile) */
 		PageSetLSN((Page) copy->data, BufferGetLSNAtomic(buffer));
 		UnlockReleaseBuffer(buffer);
+		if (search->check)
+			search->check(search->check_arg, page->blk, (Page) copy->data,
+						  (int64) i + 1 + list_length(search->pages));
 		if (look_at_page(search, (Page) copy->data, page))
 		{
 			/* it stands in for the insertion of an entry */
-			if (max_pages != ONLY_LOOKING)
+			if (search->check == NULL)
 				CheckForSerializableConflictIn(search->index, NULL, page->blk);
 			return ENTRY_THERE;
 		}
@@ -348,6 +353,26 @@ inplace_gist_find_entry(Relation index, EntryValues *values, ItemPointer tid, in
 	begin_search(&search, index, values, tid);
 	visit_later(&search, GIST_ROOT_BLKNO, 0, true);
 	result = visit_pages(&search, max_pages);
+	MemoryContextDelete(search.page_cxt);
+	return result;
+}
+
+/*
+ * The same for inplace.check(): not for an insertion, and no page is trusted that "check" has
+ * not seen, which ends the search by an error.
+ */
+bool
+inplace_gist_look_for_entry(Relation index, EntryValues *values, ItemPointer tid,
+							EntryPageCheck check, void *arg)
+{
+	EntrySearch search;
+	bool		result;
+
+	begin_search(&search, index, values, tid);
+	search.check = check;
+	search.check_arg = arg;
+	visit_later(&search, GIST_ROOT_BLKNO, 0, true);
+	result = visit_pages(&search, ALL_PAGES) == ENTRY_THERE;
 	MemoryContextDelete(search.page_cxt);
 	return result;
 }

@@ -113,7 +113,7 @@ inplace_hash_find_entry(Relation index, Datum value, ItemPointer tid, int max_pa
 		result = look_through_bucket(&search, old_bucket);
 
 	/* it stands in for the insertion of an entry */
-	if (result == ENTRY_THERE && max_pages != ONLY_LOOKING)
+	if (result == ENTRY_THERE)
 		CheckForSerializableConflictIn(index, NULL, BufferGetBlockNumber(bucket));
 	if (BufferIsValid(old_bucket))
 		ReleaseBuffer(old_bucket);

@@ -12,6 +12,7 @@
 #include "inplace.h"
 
 #include "access/itup.h"
+#include "storage/bufpage.h"
 
 /* of a version, in the index */
 typedef struct EntryValues
@@ -31,14 +32,19 @@ typedef enum EntrySought
 /* before a row is changed, no more pages are looked at for it */
 #define MAX_PAGES_TO_VISIT	50
 
-/* all pages are looked at that need be; and the search is not for an insertion */
+/* all pages are looked at that need be */
 #define ALL_PAGES			0
-#define ONLY_LOOKING		(-1)
+
+/* raises an error if the copy of a page is damaged, or so many pages are too many */
+typedef void (*EntryPageCheck) (void *arg, BlockNumber blk, Page page, int64 npages);
 
 extern bool inplace_gist_same_key(TupleDesc desc, IndexTuple x, IndexTuple y);
 extern bool inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b);
 extern EntrySought inplace_gist_find_entry(Relation index, EntryValues *values,
 										   ItemPointer tid, int max_pages);
+extern bool inplace_gist_look_for_entry(Relation index, EntryValues *values,
+										ItemPointer tid, EntryPageCheck check,
+										void *arg);
 extern bool inplace_gist_insert(Relation table, Relation index, EntryValues *values,
 								ItemPointer tid, bool missing);
 extern EntrySought inplace_hash_find_entry(Relation index, Datum value,

@@ -201,6 +201,24 @@ note_other_entry(void *arg, ItemPointer tid, uint64 digest)
 	bloom_add_element(walk->ic->filter, (unsigned char *) &element, sizeof(element));
 }
 
+typedef struct OtherQuestion
+{
+	Relation	index;
+	const CheckOtherKey *key;
+	Datum	   *values;
+	bool	   *isnull;
+	ItemPointer tid;
+	bool		yes;
+} OtherQuestion;
+
+static void
+ask_other(CheckState *state, void *arg)
+{
+	OtherQuestion *q = arg;
+
+	q->yes = CheckOtherHasEntry(q->index, q->key, q->values, q->isnull, q->tid);
+}
+
 /*
  * Has the row all entries of its values?
  */
@@ -214,10 +232,18 @@ check_other_keys(CheckState *state, IndexCheck *ic, ItemPointer tid, Datum *valu
 	for (int i = 0; i < nkeys; i++)
 	{
 		OtherElement element;
+		OtherQuestion question = {ic->rel, &keys[i], values, isnull, tid, false};
 
 		make_element(&element, tid, keys[i].digest);
-		if (bloom_lacks_element(ic->filter, (unsigned char *) &element, sizeof(element)) &&
-			!CheckOtherHasEntry(ic->rel, &keys[i], values, isnull, tid))
+		if (!bloom_lacks_element(ic->filter, (unsigned char *) &element, sizeof(element)))
+			continue;
+		/* an index that cannot be searched is asked no more */
+		if (!CheckGuarded(state, ask_other, &question, -1, ic->rel))
+		{
+			ic->check_rows = false;
+			return;
+		}
+		if (!question.yes)
 		{
 			report_index(state, ic, ItemPointerGetBlockNumber(tid),
 						 ItemPointerGetOffsetNumber(tid),

@@ -22,6 +22,9 @@
  * another kind by now is no finding there.)
  *
  * Pages are copied, and looked at with nothing locked, once they are seen to be what they should.
+ * That goes for inner pages, too, in the walk and in the search: GIN's and hash's own searches
+ * trust a page, and do not end where links lead round.  So those here go the same way on copies.
+ * What a GiST operator class does with the bytes of a damaged key is its own affair.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,8 +39,10 @@
 #include "index/insert_info.h"
 #include "index/other_entry.h"
 #include "insight/check_btree.h"
+#include "insight/check_copy.h"
 #include "insight/check_other.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -113,97 +118,96 @@ digest_of_gist_entry(GISTSTATE *gist, IndexTuple itup)
 
 /* ---------------- pages ---------------- */
 
-INPLACE_NORETURN static void
-damaged(BlockNumber blk, const char *what)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("block %u: %s", blk, what)));
-}
-
-/* nothing outside the page is looked at */
+/* links that lead round are not followed for ever */
 static void
-check_copy(BlockNumber blk, Page page, Size special)
+count_page(Walk *walk, BlockNumber blk)
 {
-	PageHeader	ph = (PageHeader) page;
-
-	if (ph->pd_special != BLCKSZ - MAXALIGN(special) ||
-		ph->pd_lower < SizeOfPageHeaderData || ph->pd_lower > ph->pd_upper ||
-		ph->pd_upper > ph->pd_special)
-		damaged(blk, "page header is wrong");
+	walk->visited++;
+	if (walk->visited % 1024 == 0 && InsightTooManyPages(walk->index, walk->visited))
+		InsightDamaged(blk, "links between pages lead round");
 }
 
-/* an entry on the copy of a page */
-static IndexTuple
-entry_at(BlockNumber blk, Page page, OffsetNumber off)
+/* an entry of an inner page leads to a page below the root, which came before it */
+static void
+check_downlink(Walk *walk, BlockNumber blk, BlockNumber root, BlockNumber downlink)
 {
-	ItemId		lp = PageGetItemId(page, off);
-	IndexTuple	itup;
-
-	if (!ItemIdHasStorage(lp) || ItemIdGetOffset(lp) < ((PageHeader) page)->pd_upper ||
-		ItemIdGetOffset(lp) != MAXALIGN(ItemIdGetOffset(lp)) ||
-		ItemIdGetLength(lp) < sizeof(IndexTupleData) ||
-		ItemIdGetOffset(lp) + ItemIdGetLength(lp) > ((PageHeader) page)->pd_special)
-		damaged(blk, "line pointer leads to no entry");
-	itup = (IndexTuple) PageGetItem(page, lp);
-	if (IndexTupleSize(itup) > ItemIdGetLength(lp) ||
-		IndexTupleSize(itup) < sizeof(IndexTupleData))
-		damaged(blk, "entry is longer than its line pointer says");
-	return itup;
-}
-
-static Page
-copy_of(Relation index, BlockNumber blk)
-{
-	Page		copy = palloc(BLCKSZ);
-	Buffer		buffer = ReadBuffer(index, blk);
-
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
-	UnlockReleaseBuffer(buffer);
-	return copy;
+	if (downlink <= root || downlink >= RelationGetNumberOfBlocks(walk->index))
+		InsightDamaged(blk, "downlink leads to no page");
 }
 
 /* ---------------- hash and GiST ---------------- */
 
 static void
+check_hash_page(BlockNumber blk, Page page)
+{
+	InsightCheckCopy(blk, page, sizeof(HashPageOpaqueData));
+	if (HashPageGetOpaque(page)->hasho_page_id != HASHO_PAGE_ID)
+		InsightDamaged(blk, "page is not one of a hash index");
+}
+
+static IndexTuple
+hash_entry_at(BlockNumber blk, Page page, OffsetNumber off)
+{
+	IndexTuple	itup = InsightEntryAt(blk, page, off);
+
+	if (IndexTupleHasNulls(itup) ||
+		IndexTupleSize(itup) < sizeof(IndexTupleData) + sizeof(uint32))
+		InsightDamaged(blk, "entry has no hash value");
+	return itup;
+}
+
+static void
 tell_hash_page(Walk *walk, BlockNumber blk, Page page)
 {
-	HashPageOpaque opaque;
-
-	check_copy(blk, page, sizeof(HashPageOpaqueData));
-	opaque = HashPageGetOpaque(page);
-	if (opaque->hasho_page_id != HASHO_PAGE_ID)
-		damaged(blk, "page is not one of a hash index");
-	if (!(opaque->hasho_flag & (LH_BUCKET_PAGE | LH_OVERFLOW_PAGE)))
+	check_hash_page(blk, page);
+	if (!(HashPageGetOpaque(page)->hasho_flag & (LH_BUCKET_PAGE | LH_OVERFLOW_PAGE)))
 		return;
 	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
 	{
-		IndexTuple	itup = entry_at(blk, page, off);
+		IndexTuple	itup = hash_entry_at(blk, page, off);
 
-		if (IndexTupleHasNulls(itup) ||
-			IndexTupleSize(itup) < sizeof(IndexTupleData) + sizeof(uint32))
-			damaged(blk, "entry has no hash value");
 		if (!ItemIdIsDead(PageGetItemId(page, off)))
 			walk->tell(walk->arg, &itup->t_tid, _hash_get_indextuple_hashkey(itup));
+	}
+}
+
+/* a leaf page or an inner one */
+static void
+check_gist_page(Walk *walk, BlockNumber blk, Page page)
+{
+	TupleDesc	desc = walk->gist->leafTupdesc;
+	int			natts = desc->natts;
+
+	InsightCheckCopy(blk, page, sizeof(GISTPageOpaqueData));
+	if (GistPageGetOpaque(page)->gist_page_id != GIST_PAGE_ID)
+		InsightDamaged(blk, "page is not one of a GiST index");
+	if (GistPageIsDeleted(page))
+		return;
+	/* (inner pages have no INCLUDE columns) */
+	if (!GistPageIsLeaf(page))
+		natts = IndexRelationGetNumberOfKeyAttributes(walk->index);
+	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		IndexTuple	itup = InsightEntryAt(blk, page, off);
+
+		if (!InsightValuesFit(desc, itup, natts, IndexTupleSize(itup)))
+			InsightDamaged(blk, "entry's values do not fit it");
+		if (!GistPageIsLeaf(page))
+			check_downlink(walk, blk, GIST_ROOT_BLKNO,
+						   ItemPointerGetBlockNumberNoCheck(&itup->t_tid));
 	}
 }
 
 static void
 tell_gist_page(Walk *walk, BlockNumber blk, Page page)
 {
-	check_copy(blk, page, sizeof(GISTPageOpaqueData));
-	if (GistPageGetOpaque(page)->gist_page_id != GIST_PAGE_ID)
-		damaged(blk, "page is not one of a GiST index");
+	check_gist_page(walk, blk, page);
 	if (!GistPageIsLeaf(page) || GistPageIsDeleted(page))
 		return;
 	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
 	{
-		IndexTuple	itup = entry_at(blk, page, off);
+		IndexTuple	itup = InsightEntryAt(blk, page, off);
 
-		if (!InsightValuesFit(walk->gist->leafTupdesc, itup, walk->gist->leafTupdesc->natts,
-							  IndexTupleSize(itup)))
-			damaged(blk, "entry's values do not fit it");
 		if (!ItemIdIsDead(PageGetItemId(page, off)))
 			walk->tell(walk->arg, &itup->t_tid, digest_of_gist_entry(walk->gist, itup));
 	}
@@ -215,13 +219,15 @@ walk_blocks(Walk *walk)
 	BlockNumber nblocks = RelationGetNumberOfBlocks(walk->index);
 	MemoryContext old = MemoryContextSwitchTo(walk->cxt);
 
-	/* (the first block of a hash index is its meta page) */
-	for (BlockNumber blk = walk->gist ? 0 : 1; blk < nblocks; blk++)
+	for (BlockNumber blk = 0; blk < nblocks; blk++)
 	{
-		Page		page = copy_of(walk->index, blk);
+		Page		page = InsightCopyBlock(walk->index, blk);
 
 		CHECK_FOR_INTERRUPTS();
-		if (PageIsNew(page))
+		/* (a root or a meta page is there from the first) */
+		if (PageIsNew(page) && blk == 0)
+			InsightDamaged(blk, "page is new");
+		else if (PageIsNew(page))
 			;
 		else if (walk->gist)
 			tell_gist_page(walk, blk, page);
@@ -232,28 +238,150 @@ walk_blocks(Walk *walk)
 	MemoryContextSwitchTo(old);
 }
 
-/* ---------------- GIN ---------------- */
-
-/* links that lead round are not followed for ever */
-static void
-count_page(Walk *walk, BlockNumber blk)
-{
-	walk->visited++;
-	if (walk->visited % 1024 == 0 &&
-		walk->visited > 2 * (int64) RelationGetNumberOfBlocks(walk->index) + 1024)
-		damaged(blk, "links between pages lead round");
-}
-
+/* the page of a block that is pinned, and that a link leads to */
 static Page
-copy_of_gin(Walk *walk, BlockNumber blk, bool data)
+copy_of_hash(Walk *walk, Buffer buffer, uint16 type)
 {
-	Page		page = copy_of(walk->index, blk);
+	BlockNumber blk = BufferGetBlockNumber(buffer);
+	Page		page = InsightCopyBuffer(buffer);
 
 	CHECK_FOR_INTERRUPTS();
 	count_page(walk, blk);
 	if (PageIsNew(page))
-		damaged(blk, "page is new");
-	check_copy(blk, page, sizeof(GinPageOpaqueData));
+		InsightDamaged(blk, "page is new");
+	check_hash_page(blk, page);
+	if ((HashPageGetOpaque(page)->hasho_flag & LH_PAGE_TYPE) != type)
+		InsightDamaged(blk, "page is of another kind than what leads to it");
+	return page;
+}
+
+static HashMetaPage
+copy_of_hash_meta(Walk *walk)
+{
+	Buffer		buffer = InsightReadBlock(walk->index, HASH_METAPAGE);
+	HashMetaPage metap = HashPageGetMeta(copy_of_hash(walk, buffer, LH_META_PAGE));
+
+	ReleaseBuffer(buffer);
+	/* (each bucket has a page, from the first) */
+	if (metap->hashm_magic != HASH_MAGIC ||
+		metap->hashm_maxbucket >= RelationGetNumberOfBlocks(walk->index))
+		InsightDamaged(HASH_METAPAGE, "meta page is wrong");
+	return metap;
+}
+
+typedef struct PinnedBucket
+{
+	Bucket		bucket;
+	Buffer		buffer;			/* its first page */
+} PinnedBucket;
+
+/*
+ * The bucket of a hash value, and the one that it is being split from.  (As
+ * _hash_getbucketbuf_from_hashkey() finds it, and hash_entry.c says why either is pinned.)
+ */
+static void
+pin_buckets(Walk *walk, uint32 hash, PinnedBucket *its, PinnedBucket *old)
+{
+	for (;;)
+	{
+		HashMetaPage metap = copy_of_hash_meta(walk);
+		HashPageOpaque opaque;
+
+		its->bucket = _hash_hashkey2bucket(hash, metap->hashm_maxbucket,
+										   metap->hashm_highmask, metap->hashm_lowmask);
+		if (its->bucket > metap->hashm_maxbucket)
+			InsightDamaged(HASH_METAPAGE, "meta page is wrong");
+		its->buffer = InsightReadBlock(walk->index, BUCKET_TO_BLKNO(metap, its->bucket));
+		opaque = HashPageGetOpaque(copy_of_hash(walk, its->buffer, LH_BUCKET_PAGE));
+		/* otherwise it has been split since the meta page was read */
+		if (opaque->hasho_prevblkno <= metap->hashm_maxbucket)
+		{
+			if (H_BUCKET_BEING_POPULATED(opaque) && its->bucket > 0)
+			{
+				old->bucket = its->bucket & (((Bucket) 1 << pg_leftmost_one_pos32(its->bucket)) - 1);
+				old->buffer = InsightReadBlock(walk->index, BUCKET_TO_BLKNO(metap, old->bucket));
+			}
+			return;
+		}
+		ReleaseBuffer(its->buffer);
+	}
+}
+
+static bool
+bucket_has_entry(Walk *walk, PinnedBucket *pinned, uint32 hash, ItemPointer tid)
+{
+	Buffer		buffer = pinned->buffer;
+	uint16		type = LH_BUCKET_PAGE;
+
+	for (;;)
+	{
+		Page		page = copy_of_hash(walk, buffer, type);
+		BlockNumber blk = BufferGetBlockNumber(buffer);
+		BlockNumber next = HashPageGetOpaque(page)->hasho_nextblkno;
+		bool		found = false;
+
+		if (HashPageGetOpaque(page)->hasho_bucket != pinned->bucket)
+			InsightDamaged(blk, "page is of another bucket than what leads to it");
+		for (OffsetNumber off = FirstOffsetNumber;
+			 off <= PageGetMaxOffsetNumber(page) && !found; off++)
+		{
+			IndexTuple	itup = hash_entry_at(blk, page, off);
+
+			found = _hash_get_indextuple_hashkey(itup) == hash &&
+				!ItemIdIsDead(PageGetItemId(page, off)) &&
+				ItemPointerEquals(&itup->t_tid, tid);
+		}
+		pfree(page);
+		if (buffer != pinned->buffer)
+			ReleaseBuffer(buffer);
+		if (found || !BlockNumberIsValid(next))
+			return found;
+		buffer = InsightReadBlock(walk->index, next);
+		type = LH_OVERFLOW_PAGE;
+	}
+}
+
+static bool
+hash_has_entry(Walk *walk, uint32 hash, ItemPointer tid)
+{
+	PinnedBucket its;
+	PinnedBucket old = {0, InvalidBuffer};
+	bool		found;
+
+	pin_buckets(walk, hash, &its, &old);
+	found = bucket_has_entry(walk, &its, hash, tid) ||
+		(BufferIsValid(old.buffer) && bucket_has_entry(walk, &old, hash, tid));
+	if (BufferIsValid(old.buffer))
+		ReleaseBuffer(old.buffer);
+	ReleaseBuffer(its.buffer);
+	return found;
+}
+
+/* of one that a link leads to; "npages": so many with those to be visited yet */
+static void
+check_sought_gist_page(void *arg, BlockNumber blk, Page page, int64 npages)
+{
+	Walk	   *walk = (Walk *) arg;
+
+	if (InsightTooManyPages(walk->index, npages))
+		InsightDamaged(blk, "links between pages lead round");
+	if (PageIsNew(page))
+		InsightDamaged(blk, "page is new");
+	check_gist_page(walk, blk, page);
+}
+
+/* ---------------- GIN ---------------- */
+
+static Page
+copy_of_gin(Walk *walk, BlockNumber blk, bool data)
+{
+	Page		page = InsightCopyBlock(walk->index, blk);
+
+	CHECK_FOR_INTERRUPTS();
+	count_page(walk, blk);
+	if (PageIsNew(page))
+		InsightDamaged(blk, "page is new");
+	InsightCheckCopy(blk, page, sizeof(GinPageOpaqueData));
 	if (GinPageIsList(page) || GinPageIsData(page) != data)
 	{
 		if (data && RecoveryInProgress())
@@ -261,7 +389,7 @@ copy_of_gin(Walk *walk, BlockNumber blk, bool data)
 					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 					 errmsg("page %u of index \"%s\" has been used again while it was checked",
 							blk, RelationGetRelationName(walk->index))));
-		damaged(blk, "page is of another kind than what leads to it");
+		InsightDamaged(blk, "page is of another kind than what leads to it");
 	}
 	return page;
 }
@@ -284,14 +412,14 @@ get_gin_key(Walk *walk, BlockNumber blk, IndexTuple itup, int end, GinKey *k)
 
 	/* (a null key has its category there) */
 	if (begin + (gin->oneCol ? 0 : (int) sizeof(attnum)) + (IndexTupleHasNulls(itup) ? 1 : 0) > end)
-		damaged(blk, "entry's key does not fit it");
+		InsightDamaged(blk, "entry's key does not fit it");
 	if (!gin->oneCol)
 		memcpy(&attnum, (char *) itup + begin, sizeof(attnum));
 	if (attnum < 1 || attnum > gin->origTupdesc->natts)
-		damaged(blk, "entry is of a column that there is not");
+		InsightDamaged(blk, "entry is of a column that there is not");
 	if (gin->oneCol ? !InsightValuesFit(gin->origTupdesc, itup, 1, end) :
 		!InsightValuesFit(gin->tupdesc[attnum - 1], itup, 2, end))
-		damaged(blk, "entry's key does not fit it");
+		InsightDamaged(blk, "entry's key does not fit it");
 	k->attnum = attnum;
 	k->key = gintuple_get_key(gin, itup, &k->category);
 }
@@ -312,20 +440,63 @@ copy_pending_pages(Walk *walk)
 		Buffer		last = buffer;
 		Page		copy = palloc(BLCKSZ);
 
-		buffer = ReadBuffer(walk->index, blk);
+		buffer = InsightReadBlock(walk->index, blk);
 		LockBuffer(buffer, GIN_SHARE);
 		UnlockReleaseBuffer(last);
 		memcpy(copy, BufferGetPage(buffer), BLCKSZ);
 		InplaceEndIfAsked();
 		count_page(walk, blk);
-		check_copy(blk, copy, sizeof(GinPageOpaqueData));
+		InsightCheckCopy(blk, copy, sizeof(GinPageOpaqueData));
 		if (!GinPageIsList(copy))
-			damaged(blk, "page is not one of pending entries");
+			InsightDamaged(blk, "page is not one of pending entries");
 		pages = lappend(pages, copy);
 		next = GinPageGetOpaque(copy)->rightlink;
 	}
 	UnlockReleaseBuffer(buffer);
 	return pages;
+}
+
+/* as ginpostinglist.c has it */
+#define OFFSET_BITS		11
+#define BITS_IN_BYTE	7
+#define MAX_BYTES		7
+
+/*
+ * Does a compressed list end where it should, with TIDs that ascend from the last one before it?
+ * The server's function that unpacks it takes that for granted.
+ */
+static bool
+list_fits(GinPostingList *list, Size room, uint64 *last)
+{
+	unsigned char *at = list->bytes;
+	unsigned char *end;
+	OffsetNumber off;
+	uint64		tid;
+
+	if (room < offsetof(GinPostingList, bytes) || room < SizeOfGinPostingList(list))
+		return false;
+	off = GinItemPointerGetOffsetNumber(&list->first);
+	tid = ((uint64) GinItemPointerGetBlockNumber(&list->first) << OFFSET_BITS) | off;
+	if (off == InvalidOffsetNumber || off >> OFFSET_BITS != 0 || tid <= *last)
+		return false;
+	end = at + list->nbytes;
+	while (at < end)
+	{
+		uint64		more = 0;
+		int			n = 0;
+
+		do
+		{
+			if (at == end || n == MAX_BYTES)
+				return false;
+			more |= (uint64) (*at & 0x7F) << (BITS_IN_BYTE * n++);
+		} while (*at++ & 0x80);
+		tid += more;
+		if (more == 0 || (tid & ((1 << OFFSET_BITS) - 1)) == 0 || tid >> (32 + OFFSET_BITS) != 0)
+			return false;
+	}
+	*last = tid;
+	return true;
 }
 
 /* an entry of a leaf page: where its key ends at most, and its TIDs fit it */
@@ -334,6 +505,7 @@ end_of_key(BlockNumber blk, IndexTuple itup)
 {
 	Size		size = IndexTupleSize(itup);
 	Size		begin;
+	uint64		last = 0;
 
 	if (GinIsPostingTree(itup))
 		return size;
@@ -342,10 +514,9 @@ end_of_key(BlockNumber blk, IndexTuple itup)
 		return Min(begin, size);
 	if (begin < sizeof(IndexTupleData) || begin > size ||
 		(GinItupIsCompressed(itup) ?
-		 begin + offsetof(GinPostingList, bytes) > size ||
-		 begin + SizeOfGinPostingList((GinPostingList *) GinGetPosting(itup)) > size :
+		 !list_fits((GinPostingList *) GinGetPosting(itup), size - begin, &last) :
 		 begin + GinGetNPosting(itup) * sizeof(ItemPointerData) > size))
-		damaged(blk, "posting list does not fit its entry");
+		InsightDamaged(blk, "posting list does not fit its entry");
 	return begin;
 }
 
@@ -355,22 +526,22 @@ check_posting_leaf(BlockNumber blk, Page page)
 {
 	char	   *at;
 	char	   *end;
+	uint64		last = 0;
 
 	if (!GinPageIsCompressed(page))
 	{
 		if (GinPageGetOpaque(page)->maxoff * sizeof(ItemPointerData) > GinDataPageMaxDataSize)
-			damaged(blk, "page has more TIDs than fit it");
+			InsightDamaged(blk, "page has more TIDs than fit it");
 		return;
 	}
 	at = (char *) GinDataLeafPageGetPostingList(page);
 	end = page + ((PageHeader) page)->pd_lower;
 	if (end < at)
-		damaged(blk, "page header is wrong");
+		InsightDamaged(blk, "page header is wrong");
 	while (at < end)
 	{
-		if (end - at < (int) offsetof(GinPostingList, bytes) ||
-			end - at < (int) SizeOfGinPostingList((GinPostingList *) at))
-			damaged(blk, "posting list does not fit its page");
+		if (!list_fits((GinPostingList *) at, end - at, &last))
+			InsightDamaged(blk, "posting list does not fit its page");
 		at += SizeOfGinPostingList((GinPostingList *) at);
 	}
 }
@@ -389,7 +560,7 @@ walk_pending(Walk *walk, PendingEntry fn, void *arg)
 		CHECK_FOR_INTERRUPTS();
 		for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
 		{
-			IndexTuple	itup = entry_at(GIN_METAPAGE_BLKNO, page, off);
+			IndexTuple	itup = InsightEntryAt(GIN_METAPAGE_BLKNO, page, off);
 			GinKey		key;
 
 			get_gin_key(walk, GIN_METAPAGE_BLKNO, itup, IndexTupleSize(itup), &key);
@@ -398,31 +569,84 @@ walk_pending(Walk *walk, PendingEntry fn, void *arg)
 	}
 }
 
-/* the leftmost leaf below a root */
+/* the leftmost leaf of a posting tree */
 static Page
-leftmost_leaf(Walk *walk, BlockNumber root, bool data)
+leftmost_posting_leaf(Walk *walk, BlockNumber root)
 {
 	BlockNumber blk = root;
 
 	for (;;)
 	{
-		Page		page = copy_of_gin(walk, blk, data);
+		Page		page = copy_of_gin(walk, blk, true);
 
 		if (GinPageIsLeaf(page))
 			return page;
-		if (data)
-		{
-			if (GinPageGetOpaque(page)->maxoff < FirstOffsetNumber)
-				damaged(blk, "inner page is empty");
-			blk = PostingItemGetBlockNumber(GinDataPageGetPostingItem(page, FirstOffsetNumber));
-		}
-		else
-		{
-			if (PageGetMaxOffsetNumber(page) < FirstOffsetNumber)
-				damaged(blk, "inner page is empty");
-			blk = GinGetDownlink(entry_at(blk, page, FirstOffsetNumber));
-		}
+		if (GinPageGetOpaque(page)->maxoff < FirstOffsetNumber)
+			InsightDamaged(blk, "inner page is empty");
+		blk = PostingItemGetBlockNumber(GinDataPageGetPostingItem(page, FirstOffsetNumber));
 		pfree(page);
+	}
+}
+
+/* of the entry tree; returns its first downlink */
+static BlockNumber
+check_inner_page(Walk *walk, BlockNumber blk, Page page)
+{
+	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		IndexTuple	itup = InsightEntryAt(blk, page, off);
+		GinKey		key;
+
+		get_gin_key(walk, blk, itup, IndexTupleSize(itup), &key);
+		check_downlink(walk, blk, GIN_ROOT_BLKNO, GinGetDownlink(itup));
+	}
+	if (PageGetMaxOffsetNumber(page) < FirstOffsetNumber)
+		InsightDamaged(blk, "inner page is empty");
+	return GinGetDownlink(InsightEntryAt(blk, page, FirstOffsetNumber));
+}
+
+/* the page to the right of another, if there is one: of the same level */
+static Page
+right_of(Walk *walk, Page page, BlockNumber *blk)
+{
+	Page		next;
+
+	if (GinPageRightMost(page))
+		return NULL;
+	*blk = GinPageGetOpaque(page)->rightlink;
+	next = copy_of_gin(walk, *blk, false);
+	if (GinPageIsLeaf(next) != GinPageIsLeaf(page))
+		InsightDamaged(*blk, "page is of another level than the one to its left");
+	return next;
+}
+
+/* the leftmost leaf of the entry tree, whose inner pages are checked */
+static Page
+leftmost_entry_leaf(Walk *walk, BlockNumber *leaf)
+{
+	BlockNumber down = GIN_ROOT_BLKNO;
+
+	for (;;)
+	{
+		BlockNumber blk = down;
+		Page		page = copy_of_gin(walk, blk, false);
+
+		if (GinPageIsLeaf(page))
+		{
+			*leaf = blk;
+			return page;
+		}
+		down = check_inner_page(walk, blk, page);
+		for (;;)
+		{
+			Page		next = right_of(walk, page, &blk);
+
+			pfree(page);
+			if (next == NULL)
+				break;
+			page = next;
+			(void) check_inner_page(walk, blk, page);
+		}
 	}
 }
 
@@ -444,7 +668,7 @@ static bool
 walk_posting_tree(Walk *walk, BlockNumber root, uint64 digest, ItemPointer sought)
 {
 	BlockNumber blk = root;
-	Page		page = leftmost_leaf(walk, root, true);
+	Page		page = leftmost_posting_leaf(walk, root);
 	ItemPointerData all;
 
 	ItemPointerSetMin(&all);
@@ -494,36 +718,42 @@ tell_pending(Walk *walk, ItemPointer tid, GinKey *key, void *arg)
 }
 
 static void
+tell_entry_leaf(Walk *walk, BlockNumber blk, Page page)
+{
+	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+	{
+		IndexTuple	itup = InsightEntryAt(blk, page, off);
+		GinKey		key;
+
+		get_gin_key(walk, blk, itup, end_of_key(blk, itup), &key);
+		look_at_gin_entry(walk, blk, itup, &key,
+						  digest_of_gin_key(walk->gin, key.attnum, key.key, key.category),
+						  NULL);
+	}
+}
+
+static void
 walk_gin(Walk *walk)
 {
 	MemoryContext old = MemoryContextSwitchTo(walk->cxt);
-	BlockNumber blk = GIN_ROOT_BLKNO;
+	BlockNumber blk;
 	Page		page;
 
 	walk_pending(walk, tell_pending, NULL);
-	MemoryContextReset(walk->cxt);
-	page = leftmost_leaf(walk, blk, false);
-	for (;;)
-	{
-		BlockNumber next = GinPageGetOpaque(page)->rightlink;
-
-		for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
-		{
-			IndexTuple	itup = entry_at(blk, page, off);
-			GinKey		key;
-
-			get_gin_key(walk, blk, itup, end_of_key(blk, itup), &key);
-			look_at_gin_entry(walk, blk, itup, &key,
-							  digest_of_gin_key(walk->gin, key.attnum, key.key, key.category),
-							  NULL);
-		}
-		MemoryContextReset(walk->cxt);
-		if (next == InvalidBlockNumber)
-			break;
-		blk = next;
-		page = copy_of_gin(walk, blk, false);
-	}
 	MemoryContextSwitchTo(old);
+	MemoryContextReset(walk->cxt);
+	page = leftmost_entry_leaf(walk, &blk);
+	while (page != NULL)
+	{
+		Page		left = page;
+
+		MemoryContextSwitchTo(walk->cxt);
+		tell_entry_leaf(walk, blk, page);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(walk->cxt);
+		page = right_of(walk, left, &blk);
+		pfree(left);
+	}
 }
 
 typedef struct PendingSearch
@@ -545,32 +775,86 @@ is_pending(Walk *walk, ItemPointer tid, GinKey *key, void *arg)
 		search->found = true;
 }
 
+/* is the key of an entry before the one that is sought (-1), or the same (0)? */
+static int
+compare_gin_key(Walk *walk, BlockNumber blk, Page page, OffsetNumber off, const GinKey *sought)
+{
+	IndexTuple	itup = InsightEntryAt(blk, page, off);
+	GinKey		key;
+
+	get_gin_key(walk, blk, itup,
+				GinPageIsLeaf(page) ? end_of_key(blk, itup) : (int) IndexTupleSize(itup), &key);
+	return ginCompareAttEntries(walk->gin, key.attnum, key.key, key.category,
+								sought->attnum, sought->key, sought->category);
+}
+
+/* the first entry that is not before the one that is sought; or past the last */
+static OffsetNumber
+first_not_before(Walk *walk, BlockNumber blk, Page page, const GinKey *sought)
+{
+	OffsetNumber low = FirstOffsetNumber;
+	OffsetNumber high = PageGetMaxOffsetNumber(page) + 1;
+
+	while (low < high)
+	{
+		OffsetNumber mid = low + (high - low) / 2;
+
+		if (compare_gin_key(walk, blk, page, mid, sought) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/*
+ * In the entry tree.  (As ginFindLeafPage() goes down: the key of a downlink is the last
+ * one below it, and the last downlink of the rightmost page has no bound.)
+ */
+static bool
+tree_has_entry(Walk *walk, const GinKey *sought, ItemPointer tid)
+{
+	BlockNumber blk = GIN_ROOT_BLKNO;
+	Page		page = copy_of_gin(walk, blk, false);
+
+	for (;;)
+	{
+		OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+		OffsetNumber off = first_not_before(walk, blk, page, sought);
+
+		if (off > maxoff && !GinPageRightMost(page))
+		{
+			Page		left = page;
+
+			page = right_of(walk, left, &blk);
+			pfree(left);
+			continue;
+		}
+		if (GinPageIsLeaf(page))
+		{
+			GinKey		key = *sought;
+
+			return off <= maxoff &&
+				compare_gin_key(walk, blk, page, off, sought) == 0 &&
+				look_at_gin_entry(walk, blk, InsightEntryAt(blk, page, off), &key, 0, tid);
+		}
+		if (maxoff < FirstOffsetNumber)
+			InsightDamaged(blk, "inner page is empty");
+		blk = GinGetDownlink(InsightEntryAt(blk, page, Min(off, maxoff)));
+		pfree(page);
+		page = copy_of_gin(walk, blk, false);
+	}
+}
+
 /* (in this order: what leaves the list is in the tree by then) */
 static bool
 gin_has_entry(Walk *walk, const CheckOtherKey *key, ItemPointer tid)
 {
 	PendingSearch search = {tid, key, false};
-	GinBtreeData btree;
-	GinBtreeStack *stack;
-	IndexTuple	itup = NULL;
-	GinKey		k = {key->attnum, key->key, key->category};
-	BlockNumber blk;
+	GinKey		sought = {key->attnum, key->key, key->category};
 
 	walk_pending(walk, is_pending, &search);
-	if (search.found)
-		return true;
-	ginPrepareEntryScan(&btree, key->attnum, key->key, key->category, walk->gin);
-	stack = GinFindLeafToRead(&btree);
-	blk = stack->blkno;
-	if (btree.findItem(&btree, stack))
-	{
-		Page		page = BufferGetPage(stack->buffer);
-
-		itup = CopyIndexTuple((IndexTuple) PageGetItem(page, PageGetItemId(page, stack->off)));
-	}
-	LockBuffer(stack->buffer, GIN_UNLOCK);
-	freeGinBtreeStack(stack);
-	return itup != NULL && look_at_gin_entry(walk, blk, itup, &k, 0, tid);
+	return search.found || tree_has_entry(walk, &sought, tid);
 }
 
 /* ---------------- what is exported ---------------- */
@@ -672,14 +956,14 @@ CheckOtherHasEntry(Relation index, const CheckOtherKey *key, Datum *values, bool
 	if (walk.gin)
 		search.found = gin_has_entry(&walk, key, tid);
 	else if (walk.gist == NULL)
-		search.found = inplace_hash_find_entry(index, values[0], tid, ONLY_LOOKING) == ENTRY_THERE;
+		search.found = hash_has_entry(&walk, (uint32) key->digest, tid);
 	else
 	{
 		EntryValues v;
 
 		memcpy(v.values, values, sizeof(Datum) * IndexRelationGetNumberOfAttributes(index));
 		memcpy(v.isnull, isnull, sizeof(bool) * IndexRelationGetNumberOfAttributes(index));
-		search.found = inplace_gist_find_entry(index, &v, tid, ONLY_LOOKING) == ENTRY_THERE;
+		search.found = inplace_gist_look_for_entry(index, &v, tid, check_sought_gist_page, &walk);
 		if (!search.found)
 			CheckOtherWalk(index, is_sought, &search);
 	}
