@@ -75,6 +75,18 @@ typedef Oid RelFileNumber;
 	gistXLogDelete(buffer, offs, n, newest)
 #endif
 
+/*
+ * Replay of that record sets a flag of the page, which nobody looks at, in servers whose header
+ * files have a macro for it.
+ */
+#include "access/gist.h"
+
+#ifdef GistMarkTuplesDeleted
+#define GistMarkAsReplayDoes(page)	GistMarkTuplesDeleted(page)
+#else
+#define GistMarkAsReplayDoes(page)	((void) 0)
+#endif
+
 /* the local xid of a process's transaction */
 #if PG_VERSION_NUM >= 170000
 #define ProcLxid(proc)		((proc)->vxid.lxid)

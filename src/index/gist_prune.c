@@ -189,7 +189,7 @@ delete_entries(Relation table, Relation index, Buffer buffer, OffsetNumber *offs
 
 	START_CRIT_SECTION();
 	PageIndexMultiDelete(page, offs, n);
-	GistMarkTuplesDeleted(page);
+	GistMarkAsReplayDoes(page);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(index))
 		lsn = GistLogDelete(buffer, offs, n, newest, table);
