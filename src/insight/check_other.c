@@ -788,13 +788,18 @@ compare_gin_key(Walk *walk, BlockNumber blk, Page page, OffsetNumber off, const 
 								sought->attnum, sought->key, sought->category);
 }
 
-/* the first entry that is not before the one that is sought; or past the last */
+/*
+ * The first entry that is not before the one that is sought; or past the last.  The last downlink
+ * of the rightmost page has no bound, and its key may even be less than the one before.
+ */
 static OffsetNumber
 first_not_before(Walk *walk, BlockNumber blk, Page page, const GinKey *sought)
 {
 	OffsetNumber low = FirstOffsetNumber;
 	OffsetNumber high = PageGetMaxOffsetNumber(page) + 1;
 
+	if (!GinPageIsLeaf(page) && GinPageRightMost(page))
+		high = Max(high - 1, low);
 	while (low < high)
 	{
 		OffsetNumber mid = low + (high - low) / 2;
@@ -807,10 +812,7 @@ first_not_before(Walk *walk, BlockNumber blk, Page page, const GinKey *sought)
 	return low;
 }
 
-/*
- * In the entry tree.  (As ginFindLeafPage() goes down: the key of a downlink is the last
- * one below it, and the last downlink of the rightmost page has no bound.)
- */
+/* In the entry tree.  (As ginFindLeafPage() goes down.) */
 static bool
 tree_has_entry(Walk *walk, const GinKey *sought, ItemPointer tid)
 {
@@ -840,7 +842,7 @@ tree_has_entry(Walk *walk, const GinKey *sought, ItemPointer tid)
 		}
 		if (maxoff < FirstOffsetNumber)
 			InsightDamaged(blk, "inner page is empty");
-		blk = GinGetDownlink(InsightEntryAt(blk, page, Min(off, maxoff)));
+		blk = GinGetDownlink(InsightEntryAt(blk, page, off));
 		pfree(page);
 		page = copy_of_gin(walk, blk, false);
 	}

@@ -129,10 +129,16 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX u_a ON u USING gin (a) WITH (fastupdate = off);
 	-- equal but not identical to the key in the index, which is asked for it
 	INSERT INTO u VALUES (3001, 7, '{1500.00}', '(9999,9999)', 'x');
+	-- the same with a tree that has grown by ascending keys: that of the last downlink is none
+	CREATE TABLE v (a numeric[]) USING inplace;
+	CREATE INDEX v_a ON v USING gin (a) WITH (fastupdate = off);
+	INSERT INTO v SELECT ARRAY[i] FROM generate_series(1, 6000) i;
+	INSERT INTO v SELECT ARRAY[i || '.00']::numeric[] FROM generate_series(1, 6000, 7) i;
 	CHECKPOINT;
 });
 $findings = q{SELECT coalesce(index::regclass || ': ', '') || problem FROM inplace.check('u') ORDER BY 1};
 is(one($node, $findings), '', 'nothing wrong with inner pages at first');
+is(one($node, "SELECT * FROM inplace.check('v')"), '', 'equal keys are found');
 
 # the flags of a page, which are GiST's, GIN's or hash's
 sub flags { my ($page, $at) = @_; return unpack('v', substr($page, $at, 2)); }
