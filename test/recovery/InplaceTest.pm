@@ -17,7 +17,7 @@ our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   contents poll_value waits_for_lock undo_floor_reached start_pgbench end_pgbench
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
-  unchecked heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum
+  feedback_standbys compare_on_standbys unchecked heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum
   versions_dropped kinds_of_tables kinds_of_changes);
 
 # A new cluster whose server is not started.  Options: those of init(), conf
@@ -180,6 +180,54 @@ sub contents
 	return one($node, qq{
 		SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, E'\n' ORDER BY t::text COLLATE "C")), '')
 		FROM $table t}, $db);
+}
+
+# Two standbys, with and without feedback: one holds up the primary, one is cancelled, or
+# waits.
+sub feedback_standbys
+{
+	my ($primary, $prefix) = @_;
+	my %standby;
+	$primary->backup('b');
+	foreach my $feedback ('on', 'off')
+	{
+		my $s = PostgreSQL::Test::Cluster->new("${prefix}_$feedback");
+		$s->init_from_backup($primary, 'b', has_streaming => 1);
+		$s->append_conf('postgresql.conf', "hot_standby_feedback = $feedback\n");
+		$s->start;
+		$standby{$feedback} = $s;
+	}
+	return %standby;
+}
+
+# Statements that print what is wrong are asked of both under a load, again and again.
+sub compare_on_standbys
+{
+	my ($standby, $compare, $seconds, $what) = @_;
+	my %answers = (good => 0, cancelled => 0);
+	my $wrong = '';
+	foreach my $delay ('500ms', '-1')
+	{
+		$standby->{off}->append_conf('postgresql.conf', "max_standby_streaming_delay = $delay\n");
+		$standby->{off}->reload;
+		my $end = time() + $seconds;
+		while (time() < $end)
+		{
+			foreach my $feedback ('on', 'off')
+			{
+				my ($rc, $out, $err) = $standby->{$feedback}->psql('postgres', $compare,
+					extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
+				if ($rc == 0 && $out eq '') { $answers{good}++; }
+				elsif ($rc != 0 && $err =~ /conflict with recovery/) { $answers{cancelled}++; }
+				else { $wrong .= "feedback $feedback, delay $delay: $out $err\n"; }
+			}
+			usleep(50_000);
+		}
+	}
+	is($wrong, '', "$what: standbys give no wrong answer");
+	cmp_ok($answers{good}, '>', 0, "$what: standbys answer");
+	note "$what: $answers{good} answers of standbys, $answers{cancelled} cancelled";
+	return;
 }
 
 # Statements that make tables of all kinds, and a view of a table t (id, a, v), which must

@@ -184,40 +184,9 @@ max_standby_streaming_delay = '500ms'
 	}
 
 	# standbys: one holds up the primary, one is cancelled, and then waits
-	$primary->backup('b');
-	my %standby;
-	foreach my $feedback ('on', 'off')
-	{
-		my $s = PostgreSQL::Test::Cluster->new("hostile_${mode}_$feedback");
-		$s->init_from_backup($primary, 'b', has_streaming => 1);
-		$s->append_conf('postgresql.conf', "hot_standby_feedback = $feedback\n");
-		$s->start;
-		$standby{$feedback} = $s;
-	}
+	my %standby = feedback_standbys($primary, "hostile_$mode");
 	my $l = start_load($primary);
-	my %answers = (good => 0, cancelled => 0);
-	my $wrong = '';
-	foreach my $delay ('500ms', '-1')
-	{
-		$standby{off}->append_conf('postgresql.conf', "max_standby_streaming_delay = $delay\n");
-		$standby{off}->reload;
-		my $end = time() + $seconds;
-		while (time() < $end)
-		{
-			foreach my $feedback ('on', 'off')
-			{
-				my ($rc, $out, $err) = $standby{$feedback}->psql('postgres', $compare,
-					extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
-				if ($rc == 0 && $out eq '') { $answers{good}++; }
-				elsif ($rc != 0 && $err =~ /conflict with recovery/) { $answers{cancelled}++; }
-				else { $wrong .= "feedback $feedback, delay $delay: $out $err\n"; }
-			}
-			usleep(50_000);
-		}
-	}
-	is($wrong, '', "$mode: standbys give no wrong answer");
-	cmp_ok($answers{good}, '>', 0, "$mode: standbys answer");
-	note "$mode: $answers{good} answers of standbys, $answers{cancelled} cancelled";
+	compare_on_standbys(\%standby, $compare, $seconds, $mode);
 	end_load($l, "$mode, standbys");
 
 	$primary->wait_for_catchup($standby{$_}) foreach ('on', 'off');

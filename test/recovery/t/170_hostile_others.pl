@@ -285,40 +285,9 @@ foreach my $round (1 .. $rounds)
 }
 
 # a standby that holds up the primary, and one that is cancelled, and then waits
-$primary->backup('b');
-my %standby;
-foreach my $feedback ('on', 'off')
-{
-	my $s = PostgreSQL::Test::Cluster->new("others_$feedback");
-	$s->init_from_backup($primary, 'b', has_streaming => 1);
-	$s->append_conf('postgresql.conf', "hot_standby_feedback = $feedback\n");
-	$s->start;
-	$standby{$feedback} = $s;
-}
+my %standby = feedback_standbys($primary, 'others');
 my $l = start_load($primary);
-my %answers = (good => 0, cancelled => 0);
-my $wrong = '';
-foreach my $delay ('500ms', '-1')
-{
-	$standby{off}->append_conf('postgresql.conf', "max_standby_streaming_delay = $delay\n");
-	$standby{off}->reload;
-	my $end = time() + $seconds;
-	while (time() < $end)
-	{
-		foreach my $feedback ('on', 'off')
-		{
-			my ($rc, $out, $err) = $standby{$feedback}->psql('postgres', $compare_live,
-				extra_params => [ '-v', 'ON_ERROR_STOP=1' ]);
-			if ($rc == 0 && $out eq '') { $answers{good}++; }
-			elsif ($rc != 0 && $err =~ /conflict with recovery/) { $answers{cancelled}++; }
-			else { $wrong .= "feedback $feedback, delay $delay: $out $err\n"; }
-		}
-		usleep(50_000);
-	}
-}
-is($wrong, '', 'standbys give no wrong answer');
-cmp_ok($answers{good}, '>', 0, 'standbys answer');
-note "$answers{good} answers of standbys, $answers{cancelled} cancelled";
+compare_on_standbys(\%standby, $compare_live, $seconds, 'under load');
 end_load($l, 'standbys');
 end_prepared($primary);
 
