@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
-  contents poll_value waits_for_lock undo_floor_reached start_pgbench end_pgbench
+  contents poll_value waits_for_lock clients_are_gone undo_floor_reached start_pgbench end_pgbench
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
   feedback_standbys compare_on_standbys unchecked heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum
@@ -293,6 +293,16 @@ sub waits_for_lock
 {
 	my ($node, $name, $query) = @_;
 	return ok(defined poll_value($node, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '$query%' AND wait_event_type = 'Lock'", 60), $name);
+}
+
+# A test: no session of a client is left.  A client that has been ended leaves its last
+# statement behind, which the server goes on with: a VACUUM may yet cut the file.
+sub clients_are_gone
+{
+	my ($node, $what) = @_;
+	return ok(defined poll_value($node,
+			q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()}, 120),
+		"$what: no client is left");
 }
 
 # Has undo been given back, and its file cut down to what it is with nothing in

@@ -132,7 +132,7 @@ sub start_load
 		[ 'pgbench', '-n', '-c', '4', '-T', '600', '--random-seed', $seed, '--max-tries', '10',
 			'-h', $node->host, '-p', $node->port, '-f', $file, 'postgres' ],
 		'<', \undef, '>', \$out, '2>', \$err);
-	return { run => $run, err => \$err };
+	return { node => $node, run => $run, err => \$err };
 }
 
 sub end_load
@@ -141,6 +141,7 @@ sub end_load
 	ok($l->{run}->pumpable, "$what: the load was still on") or diag ${ $l->{err} };
 	$l->{run}->signal('TERM');
 	eval { $l->{run}->finish };
+	clients_are_gone($l->{node}, $what);
 	return;
 }
 

@@ -203,7 +203,7 @@ sub start_load
 		[ 'pgbench', '-n', '-c', '4', '-T', '3600', "--random-seed=$seed", '--max-tries', '100', '-P', '1',
 			'-h', $node->host, '-p', $node->port, '-f', $file, 'postgres' ],
 		'<', \undef, '>', \$out, '2>', \$err);
-	return { run => $run, err => \$err };
+	return { node => $node, run => $run, err => \$err };
 }
 
 # each second says how many transactions there were in it
@@ -228,6 +228,7 @@ sub end_load
 	load_is_on($l, $what);
 	$l->{run}->signal('TERM');
 	eval { $l->{run}->finish };
+	clients_are_gone($l->{node}, $what);
 	count_changes($l);
 	return;
 }
