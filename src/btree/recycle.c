@@ -37,10 +37,10 @@
  *	  - On standbys queries that do not see safexid as ended are in conflict with a
  *		discard record that comes before.
  *
- *	  Pages that this VACUUM has deleted, or merged with others, are for the next one.
- *	  Else each VACUUM beside a held snapshot would be in conflict with all queries on
- *	  standbys that are older than it; so it is with those that last from one VACUUM to
- *	  the next.
+ *	  While a standby is connected, pages that this VACUUM has deleted, or merged with
+ *	  others, are for the next one.  Else each VACUUM beside a held snapshot would be in
+ *	  conflict with all queries on standbys that are older than it; so it is with those
+ *	  that last from one VACUUM to the next.
  *
  * The page keeps its links and gets the oldest safexid there is, so that nbtree takes
  * it when it wants a page.  Of nbtree's own pages no other bit is changed.
@@ -69,7 +69,7 @@ typedef struct Recycling
 	Relation	index;
 	Relation	table;
 	TransactionId all_see;
-	FullTransactionId before;	/* VACUUM's beginning */
+	FullTransactionId before;	/* deleted then: for the sake of standbys */
 	TransactionId newest;		/* safexid among those found */
 	int			npages;
 	int			max;
@@ -146,21 +146,24 @@ make_free(Recycling *r, BlockNumber blk, BufferAccessStrategy strategy)
 }
 
 /*
- * By VACUUM, which began at "before", when nbtree has gone through the index;
+ * By VACUUM, which began at "start_xid", when nbtree has gone through the index;
  * tells_of_scans: it is an inplace_btree.  Returns how many pages have become free; the
  * index's statistics are corrected.
  */
 BlockNumber
 inplace_recycle_deleted(const IndexVacuumInfo *info, Relation table,
-						const UndoBounds *bounds, FullTransactionId before,
+						const UndoBounds *bounds, FullTransactionId start_xid,
 						bool tells_of_scans, IndexBulkDeleteResult *istat)
 {
-	Recycling	r = {info->index, table, bounds->all_see, before};
+	Recycling	r = {info->index, table, bounds->all_see};
+	bool		next_time = UndoStandbyConnected();
 	BlockNumber nfree = 0;
 
 	if (istat == NULL ||
-		istat->pages_deleted <= istat->pages_free + istat->pages_newly_deleted)
+		istat->pages_deleted <=
+		istat->pages_free + (next_time ? istat->pages_newly_deleted : 0))
 		return 0;
+	r.before = next_time ? start_xid : ReadNextFullTransactionId();
 	r.max = Min(istat->pages_deleted, RECYCLE_MAX_PAGES);
 	r.pages = palloc(r.max * sizeof(BlockNumber));
 	look_for_pages(&r, info->strategy);

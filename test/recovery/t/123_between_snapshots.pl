@@ -73,7 +73,7 @@ foreach my $change (undef, 'UPDATE q SET k = k + 1, pad = md5(pad) WHERE id > 20
 	$old->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
 	turn_over(1, 1, $change);
 	is(rows(), 2000, "$what: rows that nobody sees are gone");
-	# pages of an index that one VACUUM has deleted are made free by the next
+	# (nobody takes an xid meanwhile: the pages of an index that one VACUUM deletes are made free by the next)
 	turn_over(2, 1, $change);
 	my @before = sizes();
 	turn_over(4, 1, $change);
@@ -89,6 +89,30 @@ foreach my $change (undef, 'UPDATE q SET k = k + 1, pad = md5(pad) WHERE id > 20
 	check_clean($node, $what);
 	$old->quit;
 }
+
+# ---- pages of an index are used again at once, if others take xids meanwhile and no standby is there
+
+# how many pages of the primary key were deleted by a VACUUM that made all deleted ones free?
+sub freed_at_once
+{
+	turn_over(1, 0);
+	my ($rc, $out, $err) = $node->psql('postgres', 'VACUUM (VERBOSE) q');
+	my ($new, $deleted, $free) = $err =~ /"q_pkey": pages: \d+ in total, (\d+) newly deleted, (\d+) currently deleted, (\d+) reusable/
+	  or die "no pages in: $err";
+	return $free == $deleted ? $new : 0;
+}
+
+fill();
+my $holder = psql_session($node);
+$holder->query_safe($_) foreach ('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM q');
+my $takers = start_pgbench($node, '-T', '60', '-c', '2', '-f', pgbench_script($node, 'xids', 'SELECT pg_current_xact_id();'));
+my $freed = 0;
+for (my $tries = 0; $tries < 50 && $freed == 0; $tries++) { $freed = freed_at_once() }
+cmp_ok($freed, '>', 0, 'pages that VACUUM has deleted are free when it ends');
+sees($holder, 'pages used at once');
+$takers->{h}->signal('TERM');
+end_pgbench($takers);
+$holder->quit;
 
 # ---- with parallel workers
 
