@@ -79,13 +79,31 @@ def _ratios(result: dict[str, Any], metric: str, other: str) -> list[str]:
     return [f"{min(got):.2f}", f"{max(got):.2f}"] if len(got) > 1 else ["", ""]
 
 
+def missed(document: dict[str, Any]) -> list[str]:
+    """The targets that were missed, a row each, and how many there are."""
+    lines, n = [], 0
+    for name, result in document["workloads"].items():
+        labels = {s["metric"]: s["label"] + (f", {s['unit']}" if s["unit"] else "") for s in result["summary"]}
+        n += len(result["targets"])
+        for t in result["targets"]:
+            if t["met"] is False:
+                spread = _ratios(result, t["metric"], document["against"]) if t["text"].endswith(" x") else ["", ""]
+                cells = [f"`{name}`", labels[t["metric"]], t["text"], f"{t['value']:.2f}", *spread]
+                lines.append("| " + " | ".join(cells) + " |")
+    head = [f"Of {n} targets {len(lines)} are missed:" if lines else f"All {n} targets are met.", ""]
+    if lines:
+        head += ["| workload | what | target | reached | least | most |",
+                 "| --- | --- | --- | ---: | ---: | ---: |"]
+    return [*head, *lines, ""] if lines else head
+
+
 def markdown(document: dict[str, Any], everything: bool = False) -> str:
     """As documents have it: no line over 120 columns, one number a cell without parentheses, what
-    is no figure below the table."""
+    is no figure below the table.  Targets that are missed come first."""
     other = document["against"]
     published = []
     facts = how(document).replace("(min..max).", "of the rounds. Least and most are the ratio in a single round.")
-    lines = [*textwrap.wrap(facts, 120, break_on_hyphens=False), "",
+    lines = [*textwrap.wrap(facts, 120, break_on_hyphens=False), "", *missed(document), "All figures:", "",
              f"| workload | what | {other} | inplace | ratio | least | most | target | met |",
              "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- |"]
     for name, result in document["workloads"].items():
