@@ -72,8 +72,9 @@ foreach my $am ('heap', 'inplace')
 {
 	my $table = $am eq 'heap' ? 'compressed_heap' : 'compressed';
 	$node->safe_psql('postgres', qq{
-		CREATE TABLE $table (id int PRIMARY KEY, kind text, other text STORAGE EXTERNAL, doc jsonb COMPRESSION pglz,
-			main text STORAGE MAIN COMPRESSION pglz) USING $am WITH (fillfactor = 10);
+		CREATE TABLE $table (id int PRIMARY KEY, kind text, other text, doc jsonb COMPRESSION pglz, main text COMPRESSION pglz)
+			USING $am WITH (fillfactor = 10);
+		ALTER TABLE $table ALTER other SET STORAGE EXTERNAL, ALTER main SET STORAGE MAIN;
 		INSERT INTO $table SELECT g, 'in line', 'short', (SELECT jsonb_object_agg('key' || k, repeat(md5((g * 100 + k)::text), 2))
 			FROM generate_series(1, 39) k), CASE WHEN g % 3 = 0 THEN repeat('main', 20) END FROM generate_series(1, 30) g;
 		UPDATE $table SET kind = 'with external', other = repeat('x', 3000) WHERE id > 20});
