@@ -115,10 +115,9 @@ form_new(CopyState *cs, bool has_external, Size *len)
 		return inplace_form_tuple(desc, slot->tts_values, slot->tts_isnull,
 								  len);
 
-	return inplace_toast_insert_or_update(cs->new, slot, NULL, NULL, len,
-										  TABLE_INSERT_SKIP_FSM |
-										  TABLE_INSERT_NO_LOGICAL,
-										  cs->values);
+	return inplace_toast_insert(cs->new, slot, len,
+								TABLE_INSERT_SKIP_FSM | TABLE_INSERT_NO_LOGICAL,
+								cs->values);
 }
 
 /*

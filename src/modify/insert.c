@@ -53,8 +53,7 @@ form_new_row(Relation rel, TupleTableSlot *slot, Size *len, int options)
 
 	if ((flags & IP_HASEXTERNAL) || *len > TOAST_TUPLE_THRESHOLD)
 	{
-		tup = inplace_toast_insert_or_update(rel, slot, NULL, NULL, len,
-											 options, NULL);
+		tup = inplace_toast_insert(rel, slot, len, options, NULL);
 		/* (before logical decoding's preparations take it for damaged) */
 		if (*len > InplaceMaxTupleSize)
 			ereport(ERROR,

@@ -11,7 +11,8 @@
  * the row itself: update.c), and those that an update replaced are deleted
  * after it was changed: so a row never points at values that are gone, and an
  * update that does not come about has only its own new values to take back.
- * If it has written over the old one, it has to fail.
+ * If it has written over the old one, it has to fail.  To compress values leaves
+ * nothing to take back, so the row is not locked for that.
  * Old versions in undo keep their pointers: rows of the TOAST table and, if it is one of
  * ours, their versions live as long as any snapshot needs them.
  *
@@ -30,6 +31,20 @@
 #include "page/tuple.h"
 #include "page/whose_file.h"
 #include "utils/memutils.h"
+
+/*
+ * A row on its way to a form that fits.  An update compresses values before it
+ * has locked the row that it replaces, and stores them afterwards if that was not enough.
+ */
+struct Toasting
+{
+	MemoryContext cxt;			/* of all this */
+	ToastTupleContext ttc;
+	int			options;
+	ValueCopies *copies;
+	bool		in_line;		/* nothing is to be stored yet */
+	int			put_off;		/* is to be stored before all else, or -1 */
+};
 
 static Size
 current_size(ToastTupleContext *ttc)
@@ -174,18 +189,39 @@ externalize(ToastTupleContext *ttc, int att, int options, ValueCopies *copies)
 }
 
 /*
+ * Is the value stored?  Not if that is not to be done yet.
+ */
+static bool
+store_value(Toasting *toasting, int att)
+{
+	if (toasting->in_line)
+	{
+		toasting->put_off = att;
+		return false;
+	}
+	externalize(&toasting->ttc, att, toasting->options, toasting->copies);
+	return true;
+}
+
+/*
  * The same four rounds as for heap rows: compress what may be compressed and
  * move out what is very large; move out the rest; compress MAIN; move out
- * MAIN if there is no other way.
+ * MAIN if there is no other way.  False if a value has to be moved out and is not
+ * to be yet; the next call begins with it, and rounds that are over do nothing then.
  */
-static void
-shrink_row(ToastTupleContext *ttc, int options, ValueCopies *copies)
+static bool
+shrink_row(Toasting *toasting)
 {
+	ToastTupleContext *ttc = &toasting->ttc;
 	Relation	rel = ttc->ttc_rel;
 	TupleDesc	desc = RelationGetDescr(rel);
 	bool		has_toast = OidIsValid(rel->rd_rel->reltoastrelid);
 	Size		limit = RelationGetToastTupleTarget(rel, TOAST_TUPLE_TARGET);
 	int			att;
+
+	if (toasting->put_off >= 0 && !store_value(toasting, toasting->put_off))
+		return false;
+	toasting->put_off = -1;
 
 	while (current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, true, false)) >= 0)
@@ -195,13 +231,15 @@ shrink_row(ToastTupleContext *ttc, int options, ValueCopies *copies)
 		else
 			ttc->ttc_attr[att].tai_colflags |= TOASTCOL_INCOMPRESSIBLE;
 
-		if (has_toast && ttc->ttc_attr[att].tai_size > limit)
-			externalize(ttc, att, options, copies);
+		if (has_toast && ttc->ttc_attr[att].tai_size > limit &&
+			!store_value(toasting, att))
+			return false;
 	}
 
 	while (has_toast && current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, false, false)) >= 0)
-		externalize(ttc, att, options, copies);
+		if (!store_value(toasting, att))
+			return false;
 
 	while (current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, true, true)) >= 0)
@@ -210,52 +248,49 @@ shrink_row(ToastTupleContext *ttc, int options, ValueCopies *copies)
 	limit = TOAST_TUPLE_TARGET_MAIN;
 	while (has_toast && current_size(ttc) > limit &&
 		   (att = toast_tuple_find_biggest_attribute(ttc, false, true)) >= 0)
-		externalize(ttc, att, options, copies);
+		if (!store_value(toasting, att))
+			return false;
+	return true;
 }
 
-InplaceTupleHeader
-inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
-							   InplaceTupleHeader old,
-							   const ItemPointerData *oldtid, Size *len,
-							   int options, ValueCopies *copies)
+/*
+ * The row's values, and those of the row that it replaces, if it does.  The context
+ * is left to the caller.
+ */
+static Toasting *
+take_values(Relation rel, TupleTableSlot *slot, InplaceTupleHeader old,
+			const ItemPointerData *oldtid)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	int			natts = desc->natts;
-	MemoryContext cxt;
-	MemoryContext outer;
-	ToastTupleContext ttc;
-	Datum	   *oldvalues = NULL;
-	bool	   *oldisnull = NULL;
-	struct varlena **copied;
-	InplaceTupleHeader result = NULL;
-	uint16		flags;
+	Toasting   *toasting;
+	ToastTupleContext *ttc;
 
-	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
-								ALLOCSET_DEFAULT_SIZES);
-	outer = MemoryContextSwitchTo(cxt);
+	toasting = palloc0(sizeof(Toasting));
+	toasting->cxt = CurrentMemoryContext;
+	toasting->put_off = -1;
 
-	ttc.ttc_rel = rel;
+	ttc = &toasting->ttc;
+	ttc->ttc_rel = rel;
 	slot_getallattrs(slot);
-	ttc.ttc_values = palloc(natts * sizeof(Datum));
-	ttc.ttc_isnull = palloc(natts * sizeof(bool));
-	memcpy(ttc.ttc_values, slot->tts_values, natts * sizeof(Datum));
-	memcpy(ttc.ttc_isnull, slot->tts_isnull, natts * sizeof(bool));
-	ttc.ttc_attr = palloc(natts * sizeof(ToastAttrInfo));
-	copied = palloc0(natts * sizeof(struct varlena *));
+	ttc->ttc_values = palloc(natts * sizeof(Datum));
+	ttc->ttc_isnull = palloc(natts * sizeof(bool));
+	memcpy(ttc->ttc_values, slot->tts_values, natts * sizeof(Datum));
+	memcpy(ttc->ttc_isnull, slot->tts_isnull, natts * sizeof(bool));
+	ttc->ttc_attr = palloc(natts * sizeof(ToastAttrInfo));
 
 	if (old)
 	{
 		int			got;
 
-		oldvalues = palloc(natts * sizeof(Datum));
-		oldisnull = palloc(natts * sizeof(bool));
-		got = inplace_deform_first(desc, old, natts, oldvalues, oldisnull,
-								   cxt, oldtid);
+		ttc->ttc_oldvalues = palloc(natts * sizeof(Datum));
+		ttc->ttc_oldisnull = palloc(natts * sizeof(bool));
+		got = inplace_deform_first(desc, old, natts, ttc->ttc_oldvalues,
+								   ttc->ttc_oldisnull, toasting->cxt, oldtid);
 		for (; got < natts; got++)
-			oldvalues[got] = getmissingattr(desc, got + 1, &oldisnull[got]);
+			ttc->ttc_oldvalues[got] = getmissingattr(desc, got + 1,
+													 &ttc->ttc_oldisnull[got]);
 	}
-	ttc.ttc_oldvalues = oldvalues;
-	ttc.ttc_oldisnull = oldisnull;
 
 	/*
 	 * Flatten expanded objects first: the toaster looks at sizes as they are
@@ -263,29 +298,111 @@ inplace_toast_insert_or_update(Relation rel, TupleTableSlot *slot,
 	 */
 	for (int i = 0; i < natts; i++)
 	{
-		if (!ttc.ttc_isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
-			VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(ttc.ttc_values[i])))
-			ttc.ttc_values[i] =
+		if (!ttc->ttc_isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(ttc->ttc_values[i])))
+			ttc->ttc_values[i] =
 				PointerGetDatum(detoast_external_attr((struct varlena *)
-													  DatumGetPointer(ttc.ttc_values[i])));
+													  DatumGetPointer(ttc->ttc_values[i])));
 	}
+	return toasting;
+}
 
-	if (copies == NULL || inplace_copies_of_newest(copies) || hold_copied(&ttc, copied))
+static InplaceTupleHeader
+form_toasted(Toasting *toasting, MemoryContext cxt, Size *len)
+{
+	ToastTupleContext *ttc = &toasting->ttc;
+	TupleDesc	desc = RelationGetDescr(ttc->ttc_rel);
+	InplaceTupleHeader result;
+	uint16		flags;
+
+	*len = inplace_compute_size(desc, ttc->ttc_values, ttc->ttc_isnull, &flags);
+	result = (InplaceTupleHeader) MemoryContextAlloc(cxt, *len);
+	inplace_fill_tuple(desc, ttc->ttc_values, ttc->ttc_isnull, flags, result, *len);
+	return result;
+}
+
+InplaceTupleHeader
+inplace_toast_insert(Relation rel, TupleTableSlot *slot, Size *len, int options,
+					 ValueCopies *copies)
+{
+	int			natts = RelationGetDescr(rel)->natts;
+	MemoryContext cxt;
+	MemoryContext outer;
+	Toasting   *toasting;
+	struct varlena **copied;
+	InplaceTupleHeader result = NULL;
+
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
+								ALLOCSET_DEFAULT_SIZES);
+	outer = MemoryContextSwitchTo(cxt);
+	toasting = take_values(rel, slot, NULL, NULL);
+	toasting->options = options & ~HEAP_INSERT_SPECULATIVE;
+	toasting->copies = copies;
+	copied = palloc0(natts * sizeof(struct varlena *));
+
+	if (copies == NULL || inplace_copies_of_newest(copies) ||
+		hold_copied(&toasting->ttc, copied))
 	{
-		toast_tuple_init(&ttc);
+		toast_tuple_init(&toasting->ttc);
 		for (int i = 0; i < natts; i++)
 			if (copied[i] != NULL)
-				ttc.ttc_attr[i].tai_oldexternal = copied[i];
-		shrink_row(&ttc, options & ~HEAP_INSERT_SPECULATIVE, copies);
-
-		*len = inplace_compute_size(desc, ttc.ttc_values, ttc.ttc_isnull, &flags);
-		result = (InplaceTupleHeader) MemoryContextAlloc(outer, *len);
-		inplace_fill_tuple(desc, ttc.ttc_values, ttc.ttc_isnull, flags, result, *len);
+				toasting->ttc.ttc_attr[i].tai_oldexternal = copied[i];
+		(void) shrink_row(toasting);
+		result = form_toasted(toasting, outer, len);
 	}
 
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(cxt);
 	return result;
+}
+
+Toasting *
+inplace_toast_begin(Relation rel, TupleTableSlot *slot, InplaceTupleHeader old,
+					const ItemPointerData *oldtid)
+{
+	MemoryContext cxt;
+	MemoryContext outer;
+	Toasting   *toasting;
+
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace toast",
+								ALLOCSET_DEFAULT_SIZES);
+	outer = MemoryContextSwitchTo(cxt);
+	toasting = take_values(rel, slot, old, oldtid);
+	toast_tuple_init(&toasting->ttc);
+	MemoryContextSwitchTo(outer);
+	return toasting;
+}
+
+bool
+inplace_toast_in_line(Toasting *toasting)
+{
+	MemoryContext outer = MemoryContextSwitchTo(toasting->cxt);
+	bool		fits;
+
+	toasting->in_line = true;
+	fits = shrink_row(toasting);
+	toasting->in_line = false;
+	MemoryContextSwitchTo(outer);
+	return fits;
+}
+
+InplaceTupleHeader
+inplace_toast_finish(Toasting *toasting, Size *len)
+{
+	MemoryContext outer = MemoryContextSwitchTo(toasting->cxt);
+	InplaceTupleHeader result;
+
+	(void) shrink_row(toasting);
+	result = form_toasted(toasting, outer, len);
+	MemoryContextSwitchTo(outer);
+	inplace_toast_forget(toasting);
+	return result;
+}
+
+void
+inplace_toast_forget(Toasting *toasting)
+{
+	MemoryContextDelete(toasting->cxt);
 }
 
 /* a row's columns, for functions in this file; those it does not have are null */

@@ -26,18 +26,31 @@ extern bool inplace_copies_of_newest(const ValueCopies *copies);
 extern void inplace_copies_end(ValueCopies *copies, Relation rel);
 
 /*
- * Compress and move out the large values of a row so that it fits; returns
- * the formed tuple (palloc'd).  old is the version that an update replaces
- * (its unchanged external values are kept), or NULL; oldtid names it in errors.
- * copies is for a rewrite, or NULL.  Then the result is NULL if the version is not a
- * row's newest and its values in a TOAST table of ours are gone.
+ * Compress and move out the large values of a row that is inserted so that it fits;
+ * returns the formed tuple (palloc'd).  copies is for a rewrite, or NULL.  Then the result
+ * is NULL if the version is not a row's newest and its values in a TOAST table of ours
+ * are gone.
  */
-extern InplaceTupleHeader inplace_toast_insert_or_update(Relation rel,
-														 TupleTableSlot *slot,
-														 InplaceTupleHeader old,
-														 const ItemPointerData *oldtid,
-														 Size *len, int options,
-														 ValueCopies *copies);
+extern InplaceTupleHeader inplace_toast_insert(Relation rel, TupleTableSlot *slot,
+											   Size *len, int options,
+											   ValueCopies *copies);
+
+/*
+ * The same for an update, in steps.  old is the version that it replaces (its unchanged
+ * external values are kept); oldtid names it in errors.  Both and the slot have to stay.
+ *
+ * in_line() compresses, and stores nothing; true if the row fits then.  So the row that is
+ * replaced need not be locked for it, if the new one has no external value but those of the
+ * old one.  finish() does what is left to do, if anything, and lets go of all, as forget().
+ */
+typedef struct Toasting Toasting;
+
+extern Toasting *inplace_toast_begin(Relation rel, TupleTableSlot *slot,
+									 InplaceTupleHeader old,
+									 const ItemPointerData *oldtid);
+extern bool inplace_toast_in_line(Toasting *toasting);
+extern InplaceTupleHeader inplace_toast_finish(Toasting *toasting, Size *len);
+extern void inplace_toast_forget(Toasting *toasting);
 
 /*
  * Delete the external values of "gone" that "kept" does not have too; "unused"

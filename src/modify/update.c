@@ -19,9 +19,10 @@
  * Lock order: data pages (by block number, through RelationGetBufferForTuple)
  * -> undo page -> visibility map pages (pinned before).
  *
- * The page is let go of while values are toasted, with the row locked before, as on heap,
- * and while a page for a moved row is looked for.  Nothing marks the row then; instead its
- * header is compared afterwards, and if somebody else was there all is looked at again.
+ * The page is let go of while values are compressed, while they are stored, with the row
+ * locked before, as on heap, and while a page for a moved row is looked for.  Nothing marks
+ * the row then; instead its header is compared afterwards, and if somebody else was there
+ * all is looked at again.
  *
  *-------------------------------------------------------------------------
  */
@@ -291,27 +292,19 @@ finish_slot(UpdateState *us, TupleTableSlot *slot, bool in_place)
 }
 
 /*
- * Form the new row.  A row that has to be toasted needs the version it
- * replaces (old), which then is a copy.
+ * Form the new row, as the caller gave it: if it has to be toasted that comes later.
  */
 static void
-form_row(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
+form_row(UpdateState *us, TupleTableSlot *slot)
 {
 	TupleDesc	desc = RelationGetDescr(us->rel);
 	uint16		flags;
 
-	if (old == NULL &&
-		(us->newtup = inplace_slot_ready_row(us->rel, slot, &us->newlen)) != NULL)
+	us->newtup = inplace_slot_ready_row(us->rel, slot, &us->newlen);
+	if (us->newtup != NULL)
 		return;
 
 	slot_getallattrs(slot);
-	if (old)
-	{
-		us->newtup = inplace_toast_insert_or_update(us->rel, slot, old,
-													&us->target.tid,
-													&us->newlen, 0, NULL);
-		return;
-	}
 	us->newlen = inplace_compute_size(desc, slot->tts_values, slot->tts_isnull,
 									  &flags);
 	us->newtup = (InplaceTupleHeader) palloc(us->newlen);
@@ -457,6 +450,8 @@ give_up(UpdateState *us)
 {
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	forget_logical(us);
+	if (us->toasting)
+		inplace_toast_forget(us->toasting);
 	inplace_return_row_page(us->buffer, us->borrowed);
 	if (BufferIsValid(us->vmbuffer))
 		ReleaseBuffer(us->vmbuffer);
@@ -545,10 +540,12 @@ look_at_copies(UpdateState *us, TupleTableSlot *slot)
 	{
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 		forget_logical(us);
-		pfree(us->oldcopy);
-		us->oldcopy = NULL;
-		pfree(us->newtup);
-		form_row(us, slot, NULL);
+		inplace_update_forget_copy(us);
+		if (us->needs_toast)
+		{
+			pfree(us->newtup);
+			form_row(us, slot);
+		}
 		return STEP_AGAIN;
 	}
 
@@ -567,7 +564,7 @@ check_or_wait(UpdateState *us, Snapshot crosscheck, bool wait,
 			  TM_FailureData *tmfd, LockTupleMode *lockmode, RowQueue *queue,
 			  TM_Result *result)
 {
-	bool		compared = !us->needs_toast || us->oldcopy;
+	bool		compared = !us->needs_toast || us->toasted;
 
 	/*
 	 * A row that is too large before toasting cannot be compared by offsets;
@@ -599,18 +596,28 @@ check_or_wait(UpdateState *us, Snapshot crosscheck, bool wait,
 /*
  * Copy the old row if one of the two has values in the TOAST table, or is to have
  * some; then make the new row against it, with the page unlocked.  Before values
- * are stored the old row is locked.
+ * are stored the old row is locked.  If it might do to compress them that is tried first.
  */
 static UpdateStep
 toast_row(UpdateState *us, TupleTableSlot *slot)
 {
-	if (us->oldcopy ||
+	ToastNeed	need = TOAST_STORES;
+
+	if (us->toasted ||
 		!(us->needs_toast || (current_tuple(us)->t_natts & IP_HASEXTERNAL)))
 		return STEP_GO;
 
-	us->oldcopy = copy_current(us);
-	us->oldcopy_hdr = *us->oldcopy;
-	if (us->needs_toast && inplace_update_stores_values(us, slot, us->oldcopy))
+	if (us->oldcopy == NULL)
+	{
+		us->oldcopy = copy_current(us);
+		us->oldcopy_hdr = *us->oldcopy;
+	}
+	if (!us->needs_toast)
+		need = TOAST_KEEPS;
+	else if (us->toasting == NULL)
+		need = inplace_update_toast_need(us, slot, us->oldcopy);
+
+	if (need == TOAST_STORES)
 	{
 		UndoRoom	room = inplace_lock_room();
 		bool		has_room = UndoHasRoom(us->rel, &room);
@@ -619,8 +626,6 @@ toast_row(UpdateState *us, TupleTableSlot *slot)
 		if (!has_room || (us->key_changed_early && !us->key_changed))
 		{
 			LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
-			pfree(us->oldcopy);
-			us->oldcopy = NULL;
 			if (!has_room)
 				UndoReserve(us->rel, &room);
 			return STEP_AGAIN;
@@ -630,10 +635,9 @@ toast_row(UpdateState *us, TupleTableSlot *slot)
 	}
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 	if (us->needs_toast)
-	{
-		pfree(us->newtup);
-		form_row(us, slot, us->oldcopy);
-	}
+		inplace_update_toast(us, slot, need == TOAST_COMPRESSES);
+	else
+		us->toasted = true;
 	return STEP_AGAIN;
 }
 
@@ -749,10 +753,12 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	RowQueue	queue = {0};
 
 	get_attrs(us);
-	form_row(us, slot, NULL);
+	form_row(us, slot);
 	us->needs_toast = (us->newtup->t_natts & IP_HASEXTERNAL) != 0 ||
 		us->newlen > TOAST_TUPLE_THRESHOLD;
 	us->oldcopy = NULL;
+	us->toasting = NULL;
+	us->toasted = false;
 	us->key_changed_early = false;
 	us->reserved = false;
 	us->evict_reserved = false;

@@ -12,6 +12,7 @@
 
 #include "index/taking.h"
 #include "modify/modify.h"
+#include "modify/toast.h"
 #include "page/compare.h"
 #include "page/page.h"
 #include "page/tuple.h"
@@ -58,8 +59,10 @@ typedef struct UpdateState
 	InplaceTupleHeaderData verified_hdr;
 	XLogRecPtr	verified_lsn;	/* of its page */
 	bool		needs_toast;	/* the new row, as the caller gave it */
-	InplaceTupleHeader oldcopy; /* what newtup was toasted against, */
+	InplaceTupleHeader oldcopy; /* what newtup is toasted against, */
 	InplaceTupleHeaderData oldcopy_hdr; /* ... as it was then */
+	Toasting   *toasting;		/* ... under way: compressing did not do */
+	bool		toasted;		/* ... and newtup has been, if need be */
 	InplaceTupleHeader replaced;	/* a copy, if entries are made against it */
 	bool		reserved;		/* the row, before values were stored */
 	bool		evict_reserved; /* undo for others' eviction, or tried to */
@@ -111,8 +114,20 @@ extern bool inplace_update_find_page(UpdateState *us);
 extern void inplace_update_by_move(UpdateState *us);
 
 /* update_toast.c */
-extern bool inplace_update_stores_values(UpdateState *us, TupleTableSlot *slot,
-										 InplaceTupleHeader old);
+
+/* what becomes of the large values of the new row */
+typedef enum ToastNeed
+{
+	TOAST_KEEPS,				/* it has the old one's */
+	TOAST_COMPRESSES,			/* ... and others, which may fit if compressed */
+	TOAST_STORES				/* some will be stored */
+} ToastNeed;
+
+extern ToastNeed inplace_update_toast_need(UpdateState *us, TupleTableSlot *slot,
+										   InplaceTupleHeader old);
+extern void inplace_update_toast(UpdateState *us, TupleTableSlot *slot,
+								 bool in_line);
+extern void inplace_update_forget_copy(UpdateState *us);
 extern bool inplace_update_keys_differ(UpdateState *us, TupleTableSlot *slot,
 									   InplaceTupleHeader old);
 extern void inplace_update_reserve_row(UpdateState *us, LockTupleMode mode,

@@ -6,6 +6,10 @@
  * Values are stored with the row's page unlocked.  Whether there are any, and how strong a lock
  * the update takes, is found out from a copy of the old row.
  *
+ * A lock is a change of the row: it is in the WAL, and its record takes the place of what
+ * lets the next one be short.  So what can be compressed is compressed first, and if the
+ * row fits then it is updated like any other.
+ *
  *-------------------------------------------------------------------------
  */
 #include "inplace.h"
@@ -45,35 +49,91 @@ get_old_values(OldValues *ov, UpdateState *us, InplaceTupleHeader old)
 	MemoryContextSwitchTo(outer);
 }
 
+/* might it do to compress the value? */
+static bool
+may_be_compressed(Form_pg_attribute att, const struct varlena *value)
+{
+	return (att->attstorage == TYPSTORAGE_EXTENDED ||
+			att->attstorage == TYPSTORAGE_MAIN) &&
+		!VARATT_IS_COMPRESSED(value) &&
+		(VARATT_IS_EXTERNAL_EXPANDED(value) ||
+		 VARSIZE_ANY(value) > MAXALIGN(TOAST_POINTER_SIZE));
+}
+
 /*
  * Will values be stored in the TOAST table?  Not if the new row is short, and
- * what it has there is the old one's.
+ * what it has there is the old one's.  Values of others are fetched with the row locked.
  */
-bool
-inplace_update_stores_values(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
+ToastNeed
+inplace_update_toast_need(UpdateState *us, TupleTableSlot *slot, InplaceTupleHeader old)
 {
 	TupleDesc	desc = RelationGetDescr(us->rel);
 	OldValues	ov;
+	bool		is_long;
+	bool		compresses = false;
 	bool		stores = false;
 
-	if (us->newlen > Min(TOAST_TUPLE_THRESHOLD,
-						 RelationGetToastTupleTarget(us->rel, TOAST_TUPLE_TARGET)))
-		return true;
+	is_long = us->newlen > Min(TOAST_TUPLE_THRESHOLD,
+							   RelationGetToastTupleTarget(us->rel, TOAST_TUPLE_TARGET));
 	get_old_values(&ov, us, old);
 	for (int i = 0; i < desc->natts && !stores; i++)
 	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
 		struct varlena *v;
 
-		if (slot->tts_isnull[i] || TupleDescAttr(desc, i)->attlen != -1)
+		if (slot->tts_isnull[i] || att->attlen != -1)
 			continue;
 		v = (struct varlena *) DatumGetPointer(slot->tts_values[i]);
-		if (VARATT_IS_EXTERNAL(v))
+		if (VARATT_IS_EXTERNAL(v) && !VARATT_IS_EXTERNAL_EXPANDED(v))
 			stores = i >= ov.got || ov.isnull[i] || !VARATT_IS_EXTERNAL_ONDISK(v) ||
 				!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(ov.values[i])) ||
 				memcmp(v, DatumGetPointer(ov.values[i]), VARSIZE_EXTERNAL(v)) != 0;
+		else if (may_be_compressed(att, v))
+			compresses = true;
 	}
 	MemoryContextDelete(ov.cxt);
-	return stores;
+	if (stores || (is_long && !compresses))
+		return TOAST_STORES;
+	return is_long ? TOAST_COMPRESSES : TOAST_KEEPS;
+}
+
+/*
+ * Make the new row against the copy of the old one, with the page unlocked: as far as that
+ * goes without storing anything, or to the end.
+ */
+void
+inplace_update_toast(UpdateState *us, TupleTableSlot *slot, bool in_line)
+{
+	if (us->toasting == NULL)
+		us->toasting = inplace_toast_begin(us->rel, slot, us->oldcopy,
+										   &us->target.tid);
+	if (in_line && !inplace_toast_in_line(us->toasting))
+		return;
+
+	pfree(us->newtup);
+	us->newtup = inplace_toast_finish(us->toasting, &us->newlen);
+	us->toasting = NULL;
+	us->toasted = true;
+	if (in_line && !(us->newtup->t_natts & IP_HASEXTERNAL))
+	{
+		/* it is a row like any other now, whatever becomes of the old one */
+		us->needs_toast = false;
+		inplace_update_forget_copy(us);
+	}
+}
+
+/*
+ * The old row was copied, but the copy is not of use.
+ */
+void
+inplace_update_forget_copy(UpdateState *us)
+{
+	if (us->toasting)
+		inplace_toast_forget(us->toasting);
+	us->toasting = NULL;
+	us->toasted = false;
+	pfree(us->oldcopy);
+	us->oldcopy = NULL;
 }
 
 /*
