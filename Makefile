@@ -41,7 +41,14 @@ REGRESS_OPTS = --inputdir=test --outputdir=$(OBJDIR)/regress
 # and would need the clang that the server was built with.
 override with_llvm = no
 
-PGXS := $(shell $(PG_CONFIG) --pgxs)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+# (What needs no server is made without one.)
+ifneq ($(filter-out clean dist distclean indent,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(wildcard $(PGXS)),)
+$(error '$(PG_CONFIG) --pgxs' names no PostgreSQL with header files: give PG_CONFIG=/path/to/pg_config, and install \
+the header files, which Debian has in postgresql-server-dev-15)
+endif
+endif
 include $(PGXS)
 
 # As 16 and later have it for extensions: only what is marked is seen outside.
