@@ -546,26 +546,31 @@ read_value(Relation toastrel, Oid valueid, int32 size, int32 start, int32 len,
 	return missing;
 }
 
-/* the server's detoasting */
+/*
+ * The server's detoasting.  Operator classes may do that with an index page locked, as
+ * BRIN's do: it is no business of ours then.  (Our own calls are doors: no_lock.h.)
+ */
 void
 inplace_fetch_toast_slice(Relation toastrel, Oid valueid, int32 attrsize,
 						  int32 sliceoffset, int32 slicelength,
 						  struct varlena *result)
 {
 	int32		missing;
+	bool		outer;
 
 	InplaceRequirePreload();
-	AssertNoPageLock();
 	if (slicelength <= 0)
 		return;
 
 	/* what may be needed is held back by one */
 	if (!HaveRegisteredOrActiveSnapshot())
 		elog(ERROR, "cannot fetch toast data without an active snapshot");
-	inplace_check_toast_table(toastrel);
 
+	outer = NoLockEnterQuery();
+	inplace_check_toast_table(toastrel);
 	missing = read_value(toastrel, valueid, attrsize, sliceoffset, slicelength,
 						 VARDATA(result), false);
+	NoLockLeaveQuery(outer);
 	if (missing >= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),

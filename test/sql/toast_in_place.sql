@@ -342,6 +342,16 @@ ALTER TABLE tip_ix DROP COLUMN a;
 UPDATE tip_ix SET id = id + 1;
 VACUUM FULL tip_ix;
 SELECT count(*), bool_and(doc ->> 'key6' = md5((id - 1) || ' 6')) FROM tip_ix;
+-- the server compares values with a page of a BRIN index locked
+CREATE TABLE tip_brin (id int, v text) USING inplace;
+ALTER TABLE tip_brin ALTER v SET STORAGE EXTERNAL;
+CREATE INDEX tip_brin_v ON tip_brin USING brin (id, v);
+INSERT INTO tip_brin VALUES (1, repeat('m', 3000)), (2, repeat('a', 3000));
+UPDATE tip_brin SET id = id + 10;
+SET enable_seqscan = off;
+SELECT id, length(v) FROM tip_brin WHERE v >= 'a' AND v < 'b';
+SELECT id, length(v) FROM tip_brin WHERE v > (SELECT max(v) FROM tip_brin WHERE v < 'b');
+RESET enable_seqscan;
 RESET inplace.toast_in_place;
 
 SELECT * FROM check_all();
