@@ -157,13 +157,14 @@ inplace_gist_same_key(TupleDesc desc, IndexTuple x, IndexTuple y)
 
 /*
  * as gist_box_union() has it, which would not enlarge the box.  (Most do not cover the other, which
- * is seen at once.  With NaNs these comparisons say nothing.)
+ * is seen at once.  Which of the sides it is cannot be foretold, so there is one branch for all of
+ * them.  With NaNs these comparisons say nothing.)
  */
 static inline bool
 box_covers(const BOX *box, const BOX *other)
 {
-	if (box->high.x < other->high.x || box->low.x > other->low.x ||
-		box->high.y < other->high.y || box->low.y > other->low.y)
+	if ((box->high.x < other->high.x) | (box->low.x > other->low.x) |
+		(box->high.y < other->high.y) | (box->low.y > other->low.y))
 		return false;
 	return !float8_lt(box->high.x, other->high.x) &&
 		!float8_gt(box->low.x, other->low.x) &&
