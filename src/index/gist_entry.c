@@ -17,14 +17,16 @@
  * There is no search where the row has no other entry than that of its version before, nor a
  * second one if the table's page has not been changed since the first (modify/update.c).
  *
- * Pages are copied, and looked at with nothing locked.  One that has been split since the
- * downlink to it was read is known by its NSN, as in GiST's own scans; then the page to
- * its right is looked at, too.
+ * Pages are copied, and looked at with nothing locked, but for an insertion where all keys
+ * are boxes: that runs no code of a class, and takes less time than to copy the page.  A page that
+ * has been split since the downlink to it was read is known by its NSN, as in GiST's own scans.
+ * Then the page to its right is looked at, too.
  *
  * Where keys are boxes, as those of points, it takes little to see whether a downlink covers
  * the new entry.  A leaf page under such a downlink is as good a place for it as GiST would
  * choose: no key above it is enlarged.  So the entry is put on the first of them that has
- * room, without GiST's way through the tree.  If none has, one of them may be rid of entries of
+ * room, without GiST's way through the tree.  The search before the change has come by such a
+ * page as a rule, and tells it.  If none has room, one of them may be rid of entries of
  * former keys (gist_prune.c).  Pages are split by GiST alone.  The leaf
  * page has to be what it was when it was looked at, which its LSN tells.  As long as it is, its
  * downlink covers the entry: nothing makes the key of a downlink smaller but that the page
@@ -69,9 +71,10 @@ typedef struct EntrySearch
 	MemoryContext page_cxt;		/* for computing, of one page */
 	bool		all_boxes;		/* and none of them null */
 	bool		wants_place;	/* for the entry, if it is not found; */
+	bool		wants_full;		/* ... or one that might have room */
 	bool		place_will_do;	/* ... which it will not be */
-	BlockNumber place;			/* a leaf page with room for it, */
-	XLogRecPtr	place_lsn;		/* ... as long as it has this LSN */
+	EntryPlace	place;			/* a leaf page with room for it, as long as it
+								 * has this LSN */
 	EntryPageCheck check;		/* NULL if pages are trusted */
 	void	   *check_arg;
 	BlockNumber full_place;		/* a page that would be one if it had room, */
@@ -99,8 +102,6 @@ begin_search(EntrySearch *search, Relation index, EntryValues *values, ItemPoint
 	memset(search, 0, offsetof(EntrySearch, is_box));
 	search->index = index;
 	search->state = inplace_gist_state(index);
-	search->page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace gist page",
-											 ALLOCSET_DEFAULT_SIZES);
 	search->entry = gistFormTuple(search->state, index, values->values, values->isnull, true);
 	search->entry->t_tid = *tid;
 	search->tid = tid;
@@ -112,7 +113,17 @@ begin_search(EntrySearch *search, Relation index, EntryValues *values, ItemPoint
 		search->is_box[i] = key_is_box(search->state, i);
 		search->all_boxes &= search->is_box[i] && !search->isnull[i];
 	}
-	search->place = InvalidBlockNumber;
+	if (!search->all_boxes)
+		search->page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace gist page",
+												 ALLOCSET_DEFAULT_SIZES);
+	search->place.blk = InvalidBlockNumber;
+}
+
+static void
+end_search(EntrySearch *search)
+{
+	if (search->page_cxt != NULL)
+		MemoryContextDelete(search->page_cxt);
 }
 
 static void
@@ -144,10 +155,17 @@ inplace_gist_same_key(TupleDesc desc, IndexTuple x, IndexTuple y)
 	return true;
 }
 
-/* as gist_box_union() has it, which would not enlarge the box */
-static bool
+/*
+ * as gist_box_union() has it, which would not enlarge the box.  (Most do not cover the other, which
+ * is seen at once.  Which of the sides it is cannot be foretold, so there is one branch for all of
+ * them.  With NaNs these comparisons say nothing.)
+ */
+static inline bool
 box_covers(const BOX *box, const BOX *other)
 {
+	if ((box->high.x < other->high.x) | (box->low.x > other->low.x) |
+		(box->high.y < other->high.y) | (box->low.y > other->low.y))
+		return false;
 	return !float8_lt(box->high.x, other->high.x) &&
 		!float8_gt(box->low.x, other->low.x) &&
 		!float8_lt(box->high.y, other->high.y) &&
@@ -169,6 +187,22 @@ key_covers(EntrySearch *search, int att, Datum downlink)
 	return gistKeyIsEQ(search->state, att, entry.key, both);
 }
 
+/*
+ * The same if all keys are boxes.  The key columns come first, so they stand one behind
+ * the other, unless there are nulls.
+ */
+static inline bool
+boxes_cover(EntrySearch *search, IndexTuple downlink)
+{
+	const BOX  *boxes = (const BOX *) ((char *) downlink +
+									   IndexInfoFindDataOffset(downlink->t_info));
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(search->index); i++)
+		if (!box_covers(&boxes[i], DatumGetBoxP(search->keys[i].key)))
+			return false;
+	return true;
+}
+
 /* may the entry be below this downlink?  (As gistgetadjusted() would return nothing.) */
 static bool
 is_covered(EntrySearch *search, IndexTuple downlink)
@@ -176,6 +210,8 @@ is_covered(EntrySearch *search, IndexTuple downlink)
 	MemoryContext old;
 	bool		result = true;
 
+	if (search->all_boxes && !IndexTupleHasNulls(downlink))
+		return boxes_cover(search, downlink);
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(search->index) && result; i++)
 	{
 		bool		isnull;
@@ -208,24 +244,54 @@ was_split(Page page, GistNSN parent_lsn)
 
 /* the entry may be put on the leaf page, if there is room */
 static void
-note_place(EntrySearch *search, Page page, BlockNumber blk)
+note_place(EntrySearch *search, Page page, XLogRecPtr lsn, BlockNumber blk)
 {
 	if (!gistnospace(page, &search->entry, 1, InvalidOffsetNumber, 0))
 	{
-		search->place = blk;
-		search->place_lsn = PageGetLSN(page);
+		search->place.blk = blk;
+		search->place.lsn = lsn;
 	}
-	else if (search->full == NULL)
+	else if (search->wants_full && search->full == NULL)
 	{
 		search->full_place = blk;
 		search->full = palloc(sizeof(PGAlignedBlock));
 		memcpy(search->full->data, page, BLCKSZ);
+		PageSetLSN((Page) search->full->data, lsn);
 	}
 }
 
-/* is the entry on the leaf page, or where may it be below the inner page? */
+/* (as ItemPointerEquals, which is called for each entry of a page) */
+static inline bool
+same_tid(const ItemPointerData *a, const ItemPointerData *b)
+{
+	return a->ip_blkid.bi_lo == b->ip_blkid.bi_lo && a->ip_posid == b->ip_posid &&
+		a->ip_blkid.bi_hi == b->ip_blkid.bi_hi;
+}
+
 static bool
-look_at_page(EntrySearch *search, Page page, const PageToVisit *visit)
+is_on_leaf(EntrySearch *search, Page page)
+{
+	ItemPointerData tid = *search->tid;
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		lp = PageGetItemId(page, off);
+		IndexTuple	itup = (IndexTuple) PageGetItem(page, lp);
+
+		if (same_tid(&itup->t_tid, &tid) && !ItemIdIsDead(lp) &&
+			inplace_gist_same_key(search->state->leafTupdesc, search->entry, itup))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is the entry on the leaf page, or where may it be below the inner page?  The page is a copy, or
+ * locked, with "lsn" as its LSN.
+ */
+static bool
+look_at_page(EntrySearch *search, Page page, XLogRecPtr lsn, const PageToVisit *visit)
 {
 	bool		split;
 
@@ -238,59 +304,66 @@ look_at_page(EntrySearch *search, Page page, const PageToVisit *visit)
 		return false;
 	if (!GistPageIsLeaf(page))
 	{
-		for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
+		OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+
+		for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 		{
 			IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
 
 			if (is_covered(search, itup))
-				visit_later(search, ItemPointerGetBlockNumber(&itup->t_tid),
-							PageGetLSN(page), true);
+				visit_later(search, ItemPointerGetBlockNumber(&itup->t_tid), lsn, true);
 		}
 		return false;
 	}
 
-	if (search->wants_place && search->place == InvalidBlockNumber &&
+	if (search->wants_place && search->place.blk == InvalidBlockNumber &&
 		visit->has_covering && !split && !GistFollowRight(page))
-		note_place(search, page, visit->blk);
-	if (search->place_will_do)
-		return false;
-	for (OffsetNumber off = FirstOffsetNumber; off <= PageGetMaxOffsetNumber(page); off++)
-	{
-		ItemId		lp = PageGetItemId(page, off);
-		IndexTuple	itup = (IndexTuple) PageGetItem(page, lp);
+		note_place(search, page, lsn, visit->blk);
+	return !search->place_will_do && is_on_leaf(search, page);
+}
 
-		if (!ItemIdIsDead(lp) && ItemPointerEquals(&itup->t_tid, search->tid) &&
-			inplace_gist_same_key(search->state->leafTupdesc, search->entry, itup))
-			return true;
+/*
+ * Look at the page with nothing locked, or under its lock if no code of a class is needed.
+ */
+static bool
+visit_page(EntrySearch *search, PGAlignedBlock *copy, const PageToVisit *visit, int64 npages)
+{
+	Buffer		buffer = ReadBuffer(search->index, visit->blk);
+	XLogRecPtr	lsn;
+	bool		found;
+
+	LockBuffer(buffer, GIST_SHARE);
+	/* (a hint that is logged may change it meanwhile) */
+	lsn = BufferGetLSNAtomic(buffer);
+	if (copy == NULL)
+	{
+		found = look_at_page(search, BufferGetPage(buffer), lsn, visit);
+		UnlockReleaseBuffer(buffer);
+		return found;
 	}
-	return false;
+	memcpy(copy->data, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	if (search->check)
+		search->check(search->check_arg, visit->blk, (Page) copy->data, npages);
+	return look_at_page(search, (Page) copy->data, lsn, visit);
 }
 
 static EntrySought
 visit_pages(EntrySearch *search, int max_pages)
 {
-	PGAlignedBlock *copy = palloc(sizeof(PGAlignedBlock));
+	PGAlignedBlock *copy = search->all_boxes && search->check == NULL ? NULL :
+		palloc(sizeof(PGAlignedBlock));
 
 	for (int i = 0; search->pages != NIL; i++)
 	{
 		PageToVisit *page = llast(search->pages);
-		Buffer		buffer;
 
 		if ((max_pages > 0 && i >= max_pages) ||
-			(search->place_will_do && search->place != InvalidBlockNumber))
+			(search->place_will_do && search->place.blk != InvalidBlockNumber))
 			return ENTRY_NOT_SEEN;
 		CHECK_FOR_INTERRUPTS();
-		buffer = ReadBuffer(search->index, page->blk);
 		search->pages = list_delete_last(search->pages);
-		LockBuffer(buffer, GIST_SHARE);
-		memcpy(copy->data, BufferGetPage(buffer), BLCKSZ);
-		/* (a hint that is logged may have changed it meanwhile) */
-		PageSetLSN((Page) copy->data, BufferGetLSNAtomic(buffer));
-		UnlockReleaseBuffer(buffer);
-		if (search->check)
-			search->check(search->check_arg, page->blk, (Page) copy->data,
-						  (int64) i + 1 + list_length(search->pages));
-		if (look_at_page(search, (Page) copy->data, page))
+		if (visit_page(search, copy, page, (int64) i + 1 + list_length(search->pages)))
 		{
 			/* it stands in for the insertion of an entry */
 			if (search->check == NULL)
@@ -298,7 +371,8 @@ visit_pages(EntrySearch *search, int max_pages)
 			return ENTRY_THERE;
 		}
 		pfree(page);
-		MemoryContextReset(search->page_cxt);
+		if (search->page_cxt != NULL)
+			MemoryContextReset(search->page_cxt);
 	}
 	return ENTRY_MISSING;
 }
@@ -309,10 +383,10 @@ make_place(EntrySearch *search, Relation table)
 {
 	if (search->full == NULL || !inplace_gist_can_prune(search->index, search->state))
 		return;
-	search->place_lsn = inplace_gist_prune(table, search->index, search->state,
+	search->place.lsn = inplace_gist_prune(table, search->index, search->state,
 										   search->full_place, (Page) search->full->data);
-	if (!XLogRecPtrIsInvalid(search->place_lsn))
-		search->place = search->full_place;
+	if (!XLogRecPtrIsInvalid(search->place.lsn))
+		search->place.blk = search->full_place;
 }
 
 /*
@@ -321,19 +395,19 @@ make_place(EntrySearch *search, Relation table)
 static bool
 put_entry(EntrySearch *search, Relation table)
 {
-	Buffer		buffer = ReadBuffer(search->index, search->place);
+	Buffer		buffer = ReadBuffer(search->index, search->place.blk);
 	Page		page;
 	List	   *splitinfo;
 	bool		unchanged;
 
 	LockBuffer(buffer, GIST_EXCLUSIVE);
 	page = BufferGetPage(buffer);
-	unchanged = PageGetLSN(page) == search->place_lsn &&
+	unchanged = PageGetLSN(page) == search->place.lsn &&
 		!gistnospace(page, &search->entry, 1, InvalidOffsetNumber, 0);
 	if (unchanged)
 	{
 		Assert(GistPageIsLeaf(page) && !GistPageIsDeleted(page) && !GistFollowRight(page));
-		CheckForSerializableConflictIn(search->index, NULL, search->place);
+		CheckForSerializableConflictIn(search->index, NULL, search->place.blk);
 		gistplacetopage(search->index, 0, search->state, buffer, &search->entry, 1,
 						InvalidOffsetNumber, NULL, InvalidBuffer, &splitinfo, true,
 						table, false);
@@ -343,17 +417,23 @@ put_entry(EntrySearch *search, Relation table)
 	return unchanged;
 }
 
-/* memory is the caller's to free */
+/*
+ * "place": where the entry may be put if it is missing, if the search has come by such a page.
+ * Memory is the caller's to free.
+ */
 EntrySought
-inplace_gist_find_entry(Relation index, EntryValues *values, ItemPointer tid, int max_pages)
+inplace_gist_find_entry(Relation index, EntryValues *values, ItemPointer tid, int max_pages,
+						EntryPlace *place)
 {
 	EntrySearch search;
 	EntrySought result;
 
 	begin_search(&search, index, values, tid);
+	search.wants_place = search.all_boxes;
 	visit_later(&search, GIST_ROOT_BLKNO, 0, true);
 	result = visit_pages(&search, max_pages);
-	MemoryContextDelete(search.page_cxt);
+	end_search(&search);
+	*place = search.place;
 	return result;
 }
 
@@ -373,33 +453,41 @@ inplace_gist_look_for_entry(Relation index, EntryValues *values, ItemPointer tid
 	search.check_arg = arg;
 	visit_later(&search, GIST_ROOT_BLKNO, 0, true);
 	result = visit_pages(&search, ALL_PAGES) == ENTRY_THERE;
-	MemoryContextDelete(search.page_cxt);
+	end_search(&search);
 	return result;
 }
 
 /*
- * See to it that the entry is there.  "missing": it is not yet.  False if it is missing, and
- * GiST has to find a place for it.  No page is locked; memory is the caller's to free.
+ * See to it that the entry is there.  "place": it is not, and may be put there; NULL if nothing is
+ * known.  False if it is missing, and GiST has to find a place for it.  No page is locked; memory
+ * is the caller's to free.
  */
 bool
 inplace_gist_insert(Relation table, Relation index, EntryValues *values, ItemPointer tid,
-					bool missing)
+					const EntryPlace *place)
 {
 	EntrySearch search;
+	bool		missing = place != NULL;
 	bool		done = false;
 
 	begin_search(&search, index, values, tid);
-	search.wants_place = search.all_boxes;
+	search.wants_place = search.wants_full = search.all_boxes;
 	search.place_will_do = missing;
-	if (!missing || search.wants_place)
+	if (missing && place->blk != InvalidBlockNumber)
+	{
+		search.place = *place;
+		done = put_entry(&search, table);
+		search.place.blk = InvalidBlockNumber;
+	}
+	if (!done && (!missing || search.wants_place))
 	{
 		visit_later(&search, GIST_ROOT_BLKNO, 0, true);
 		done = visit_pages(&search, missing ? MAX_PAGES_FOR_PLACE : 0) == ENTRY_THERE;
-		if (!done && search.place == InvalidBlockNumber)
+		if (!done && search.place.blk == InvalidBlockNumber)
 			make_place(&search, table);
-		done = done || (search.place != InvalidBlockNumber && put_entry(&search, table));
+		done = done || (search.place.blk != InvalidBlockNumber && put_entry(&search, table));
 	}
-	MemoryContextDelete(search.page_cxt);
+	end_search(&search);
 	return done;
 }
 

@@ -29,6 +29,15 @@ typedef enum EntrySought
 	ENTRY_NOT_SEEN				/* on so many pages */
 } EntrySought;
 
+/*
+ * A leaf page of a GiST index that may get an entry, as long as it has this LSN; or none.
+ */
+typedef struct EntryPlace
+{
+	BlockNumber blk;
+	XLogRecPtr	lsn;
+} EntryPlace;
+
 /* before a row is changed, no more pages are looked at for it */
 #define MAX_PAGES_TO_VISIT	50
 
@@ -41,12 +50,13 @@ typedef void (*EntryPageCheck) (void *arg, BlockNumber blk, Page page, int64 npa
 extern bool inplace_gist_same_key(TupleDesc desc, IndexTuple x, IndexTuple y);
 extern bool inplace_gist_same_entry(Relation index, EntryValues *a, EntryValues *b);
 extern EntrySought inplace_gist_find_entry(Relation index, EntryValues *values,
-										   ItemPointer tid, int max_pages);
+										   ItemPointer tid, int max_pages,
+										   EntryPlace *place);
 extern bool inplace_gist_look_for_entry(Relation index, EntryValues *values,
 										ItemPointer tid, EntryPageCheck check,
 										void *arg);
 extern bool inplace_gist_insert(Relation table, Relation index, EntryValues *values,
-								ItemPointer tid, bool missing);
+								ItemPointer tid, const EntryPlace *place);
 extern EntrySought inplace_hash_find_entry(Relation index, Datum value,
 										   ItemPointer tid, int max_pages);
 

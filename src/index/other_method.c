@@ -337,37 +337,40 @@ compare_entry(Relation table, Relation index, ItemPointer tid, InplaceTupleHeade
 /*
  * An update is about to give the row, which may have several entries, the version in the slot.
  * Has it that entry already?  If that is not found out in time (ENTRY_NOT_SEEN), the row is to
- * move.  ENTRY_THERE may mean that it is to have none.
+ * move.  ENTRY_THERE may mean that it is to have none.  "place": see gist_entry.c.
  * No page is locked; memory is the caller's to free.
  */
 EntrySought
 inplace_other_seek_entry(Relation table, Relation index, ItemPointer tid,
-						 TupleTableSlot *slot)
+						 TupleTableSlot *slot, EntryPlace *place)
 {
 	EntryValues v;
 
+	place->blk = InvalidBlockNumber;
 	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND ||
 		(index->rd_rel->relam == HASH_AM_OID && v.isnull[0]))
 		return ENTRY_THERE;
 	inplace_payload_of_slot(index, slot, v.values, v.isnull);
 	if (index->rd_rel->relam == HASH_AM_OID)
 		return inplace_hash_find_entry(index, v.values[0], tid, MAX_PAGES_TO_VISIT);
-	return inplace_gist_find_entry(index, &v, tid, MAX_PAGES_TO_VISIT);
+	return inplace_gist_find_entry(index, &v, tid, MAX_PAGES_TO_VISIT, place);
 }
 
 /*
  * The entries of the version in the slot, which has replaced "old", or NULL if that is
- * not sure to have entries.  "one_entry": the row has no other in the index; "missing": that of
- * the slot is not there.  No page is locked; memory is the caller's to free.
+ * not sure to have entries.  "one_entry": the row has no other in the index; "place": that of
+ * the slot is not there, and may be put there; NULL: that is not known.  No page is locked; memory
+ * is the caller's to free.
  */
 void
 inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 					 InplaceTupleHeader old, TupleTableSlot *slot, bool one_entry,
-					 bool missing)
+					 const EntryPlace *place)
 {
+	static const EntryPlace no_place = {InvalidBlockNumber, InvalidXLogRecPtr};
 	EntryValues v;
 	EntryValues had;
-	EntrySought sought = missing ? ENTRY_MISSING : ENTRY_NOT_SEEN;
+	EntrySought sought = place != NULL ? ENTRY_MISSING : ENTRY_NOT_SEEN;
 
 	/* has it left the predicate? */
 	if (inplace_key_of_slot(index, slot, v.values, v.isnull) != KEY_FOUND)
@@ -388,9 +391,11 @@ inplace_other_insert(Relation table, Relation index, ItemPointer tid,
 		sought = compare_entry(table, index, tid, old, &v);
 	if (sought == ENTRY_NOT_SEEN && index->rd_rel->relam == HASH_AM_OID)
 		sought = inplace_hash_find_entry(index, v.values[0], tid, ALL_PAGES);
+	if (sought == ENTRY_MISSING && place == NULL)
+		place = &no_place;
 	if (sought == ENTRY_THERE ||
 		(index->rd_rel->relam == GIST_AM_OID &&
-		 inplace_gist_insert(table, index, &v, tid, sought == ENTRY_MISSING)))
+		 inplace_gist_insert(table, index, &v, tid, place)))
 		return;
 	index_insert(index, v.values, v.isnull, tid, table, UNIQUE_CHECK_NO, false,
 				 inplace_insert_info(index));

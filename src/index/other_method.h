@@ -32,10 +32,11 @@ extern KeyChange inplace_other_key_change(Relation table, Relation index,
 										  InplaceTupleHeader old,
 										  TupleTableSlot *slot, ItemPointer tid);
 extern EntrySought inplace_other_seek_entry(Relation table, Relation index,
-											ItemPointer tid, TupleTableSlot *slot);
+											ItemPointer tid, TupleTableSlot *slot,
+											EntryPlace *place);
 extern void inplace_other_insert(Relation table, Relation index,
 								 ItemPointer tid, InplaceTupleHeader old,
 								 TupleTableSlot *slot, bool one_entry,
-								 bool missing);
+								 const EntryPlace *place);
 
 #endif							/* INPLACE_OTHER_METHOD_H */

@@ -44,28 +44,44 @@ noted_row(Page page, OffsetNumber off)
 	return tup;
 }
 
-/* NULL if it has been changed */
+/* of a locked page, or of a copy; NULL if the row has been changed */
+InplaceTupleHeader
+inplace_copy_noted_row_of(Page page, OffsetNumber off)
+{
+	InplaceTupleHeader tup = noted_row(page, off);
+	InplaceTupleHeader copy;
+	Size		len;
+
+	if (tup == NULL)
+		return NULL;
+	len = ItemIdGetLength(PageGetItemId(page, off));
+	copy = palloc(len);
+	memcpy(copy, tup, len);
+	return copy;
+}
+
 InplaceTupleHeader
 inplace_copy_noted_row(Relation table, ItemPointer tid)
 {
-	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
 	Buffer		buffer = ReadBuffer(table, ItemPointerGetBlockNumberNoCheck(tid));
-	Page		page;
-	InplaceTupleHeader tup;
-	InplaceTupleHeader copy = NULL;
+	InplaceTupleHeader copy;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = RowPage(table, buffer);
-	tup = noted_row(page, off);
-	if (tup != NULL)
-	{
-		Size		len = ItemIdGetLength(PageGetItemId(page, off));
-
-		copy = palloc(len);
-		memcpy(copy, tup, len);
-	}
+	copy = inplace_copy_noted_row_of(RowPage(table, buffer),
+									 ItemPointerGetOffsetNumberNoCheck(tid));
 	UnlockReleaseBuffer(buffer);
 	return copy;
+}
+
+/* a page whose rows are wanted one after the other */
+void
+inplace_copy_noted_page(Relation table, BlockNumber blk, PGAlignedBlock *copy)
+{
+	Buffer		buffer = ReadBuffer(table, blk);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(copy->data, RowPage(table, buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
 }
 
 bool

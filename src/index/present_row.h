@@ -14,7 +14,10 @@
 #include "index/stale_rows.h"
 #include "page/tuple.h"
 
+extern InplaceTupleHeader inplace_copy_noted_row_of(Page page, OffsetNumber off);
 extern InplaceTupleHeader inplace_copy_noted_row(Relation table, ItemPointer tid);
+extern void inplace_copy_noted_page(Relation table, BlockNumber blk,
+									PGAlignedBlock *copy);
 extern bool inplace_noted_row_unchanged(Relation table, ItemPointer tid);
 extern void inplace_tell_standbys(Relation table, StaleRows *rows);
 

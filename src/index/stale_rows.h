@@ -13,6 +13,7 @@
 #include "inplace.h"
 
 #include "access/htup_details.h"
+#include "port/pg_bitutils.h"
 #include "storage/itemptr.h"
 
 #define STALE_BLOCK_WORDS	(MaxHeapTuplesPerPage / 64 + 1)
@@ -27,7 +28,9 @@ typedef struct StaleBlock
 											 * snapshots need, and others
 											 * between them */
 	/* in the index at hand: */
-	uint64		met[STALE_BLOCK_WORDS]; /* an entry, or more */
+	uint64		first_met;		/* stale_block_number() */
+	uint64		met[STALE_BLOCK_WORDS]; /* an entry, or more; in sweep_bulk.c,
+										 * the row is noted */
 	uint64		more[STALE_BLOCK_WORDS];	/* more than one */
 } StaleBlock;
 
@@ -119,6 +122,20 @@ stale_rows_is_between(const StaleRows *stale, ItemPointer tid)
 
 	return b != NULL &&
 		stale_block_has(b->between, ItemPointerGetOffsetNumberNoCheck(tid));
+}
+
+/*
+ * Rows of the set may be numbered in the order of the table, one range of numbers for each block:
+ * stale_block_number() gives such a number to one that has been met, from the block's first on.
+ */
+static inline uint64
+stale_block_number(const StaleBlock *b, OffsetNumber off)
+{
+	uint64		n = b->first_met;
+
+	for (int i = 0; i < off / 64; i++)
+		n += pg_popcount64(b->met[i]);
+	return n + pg_popcount64(b->met[off / 64] & ((UINT64CONST(1) << (off % 64)) - 1));
 }
 
 /* rows of a page that are to be added, of either kind */

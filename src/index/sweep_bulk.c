@@ -8,7 +8,8 @@
  * the beginning of it: so the entry is at hand, on its page, which is locked.
  *
  * What the entry of each row would be now is found out before: the hash value, or a
- * digest of the GiST tuple.  Then the index is gone through twice.  First the entries
+ * digest of the GiST tuple.  It is noted in an array, where a row is found by its place among
+ * those that are noted (stale_rows.h), for it is looked for at each entry.  Then the index is gone through twice.  First the entries
  * of each row are counted, those of its present version and others.  Then the others are
  * deleted, if the row is unchanged still (present_row.c).  A row without an entry of its
  * present version keeps all of them, and its mark: the operator class may have come to
@@ -52,7 +53,6 @@ typedef struct Digest
 
 typedef struct NotedRow
 {
-	ItemPointerData tid;		/* must be first */
 	bool		none;			/* has no entry at present */
 	uint8		present;		/* entries of the present version, up to 2 */
 	bool		others;			/* has others */
@@ -64,8 +64,11 @@ typedef struct BulkSweep
 	Relation	table;
 	Relation	index;
 	StaleRows  *rows;
-	HTAB	   *noted;
+	NotedRow   *noted;
+	uint64		nnoted;
+	uint64		most;			/* there is memory for so many */
 	MemoryContext work;
+	ResourceOwner owner;		/* for computing, of one page */
 	GISTSTATE  *giststate;
 	bool		deletes;		/* else rows with other entries keep their
 								 * mark */
@@ -121,8 +124,9 @@ digest_of_entry(const BulkSweep *bs, IndexTuple itup)
 		bool		isnull;
 		Datum		value = index_getattr(itup, i + 1, desc, &isnull);
 
-		add_bytes(&d, &isnull, sizeof(bool));
-		if (!isnull)
+		if (isnull)
+			add_bytes(&d, &isnull, sizeof(bool));
+		else
 			add_value(&d, TupleDescAttr(desc, i), value);
 	}
 	return d;
@@ -187,76 +191,105 @@ do_entry_work(void *arg)
 }
 
 /*
- * Note the row.  If its entry cannot be computed, it is not to be looked at: false.
+ * Note the row, of the page that has been copied.  If its entry cannot be computed, or there is no
+ * memory, it is not to be looked at: false.
  */
 static bool
-note_row(BulkSweep *bs, ItemPointer tid)
+note_row(BulkSweep *bs, Page page, StaleBlock *b, ItemPointer tid)
 {
 	EntryWork	ew = {0};
-	ResourceOwner owner = NULL;
 	ErrorData  *error;
 	KeyOf		key;
 	NotedRow   *row;
-	bool		found;
 
 	ew.bs = bs;
 	ew.tid = tid;
-	ew.tup = inplace_copy_noted_row(bs->table, tid);
+	ew.tup = inplace_copy_noted_row_of(page, ItemPointerGetOffsetNumberNoCheck(tid));
 	if (ew.tup == NULL)
 		return true;			/* changed: it will not be marked */
+	if (bs->nnoted >= bs->most)
+		return false;
 	key = inplace_key_guarded(bs->table, bs->index, ew.tup, tid, true,
-							  CurrentMemoryContext, &owner, ew.values, ew.isnull,
+							  CurrentMemoryContext, &bs->owner, ew.values, ew.isnull,
 							  &error);
 	ew.none = key == KEY_NONE;
 	if (key == KEY_FOUND &&
-		!inplace_guarded(do_entry_work, &ew, CurrentMemoryContext, &owner, &error))
+		!inplace_guarded(do_entry_work, &ew, CurrentMemoryContext, &bs->owner, &error))
 		key = KEY_UNKNOWN;
-	inplace_end_guarded(&owner);
 	if (key == KEY_UNKNOWN)
 		return false;
-	row = hash_search(bs->noted, tid, HASH_ENTER, &found);
-	Assert(!found);
+	row = &bs->noted[bs->nnoted++];
 	row->none = ew.none;
 	row->present = 0;
 	row->others = false;
 	row->digest = ew.digest;
+	stale_block_add(b->met, ItemPointerGetOffsetNumberNoCheck(tid));
 	return true;
+}
+
+static void
+note_rows_of_block(BulkSweep *bs, StaleBlock *b)
+{
+	PGAlignedBlock *copy = NULL;
+
+	b->first_met = bs->nnoted;
+	for (OffsetNumber off = FirstOffsetNumber; off <= MaxHeapTuplesPerPage; off++)
+	{
+		MemoryContext old;
+		ItemPointerData tid;
+
+		if (!stale_block_wants(bs->rows, b, off))
+			continue;
+		if (copy == NULL)
+		{
+			copy = palloc(sizeof(PGAlignedBlock));
+			inplace_copy_noted_page(bs->table, b->blk, copy);
+		}
+		ItemPointerSet(&tid, b->blk, off);
+		old = MemoryContextSwitchTo(bs->work);
+		if (!note_row(bs, (Page) copy->data, b, &tid))
+			stale_rows_drop(bs->rows, &tid);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(bs->work);
+	}
+	inplace_end_guarded(&bs->owner);
+	if (copy != NULL)
+		pfree(copy);
 }
 
 /* rows for which there is no memory are left to the next VACUUM */
 static void
 note_rows(BulkSweep *bs, Size memory)
 {
-	int64		most = memory / (2 * sizeof(NotedRow));
-	MemoryContext old = MemoryContextSwitchTo(bs->work);
-
+	bs->most = Min(memory / sizeof(NotedRow), bs->rows->nrows);
+	bs->noted = MemoryContextAllocHuge(CurrentMemoryContext,
+									   Max(bs->most, 1) * sizeof(NotedRow));
 	for (Size i = 0; i < bs->rows->nblocks; i++)
 	{
-		const StaleBlock *b = &bs->rows->blocks[i];
-
 		VacuumDelayPoint();
-		for (OffsetNumber off = FirstOffsetNumber; off <= MaxHeapTuplesPerPage; off++)
-		{
-			ItemPointerData tid;
-
-			if (!stale_block_wants(bs->rows, b, off))
-				continue;
-			ItemPointerSet(&tid, b->blk, off);
-			if (hash_get_num_entries(bs->noted) >= most || !note_row(bs, &tid))
-				stale_rows_drop(bs->rows, &tid);
-			MemoryContextReset(bs->work);
-		}
+		note_rows_of_block(bs, &bs->rows->blocks[i]);
 	}
-	MemoryContextSwitchTo(old);
 }
 
 /* ---------------- the two ways through the index ---------------- */
+
+/* that the entry is of, or NULL */
+static inline NotedRow *
+noted_row_of(BulkSweep *bs, ItemPointer tid)
+{
+	StaleBlock *b = stale_rows_block(bs->rows, ItemPointerGetBlockNumberNoCheck(tid));
+	OffsetNumber off = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	if (b == NULL || !stale_block_has(b->met, off))
+		return NULL;
+	return &bs->noted[stale_block_number(b, off)];
+}
 
 static bool
 count_entry(ItemPointer tid, void *arg)
 {
 	BulkSweep  *bs = (BulkSweep *) arg;
-	NotedRow   *row = hash_search(bs->noted, tid, HASH_FIND, NULL);
+	NotedRow   *row = noted_row_of(bs, tid);
 
 	if (row == NULL)
 		return false;
@@ -271,7 +304,7 @@ static bool
 entry_is_stale(ItemPointer tid, void *arg)
 {
 	BulkSweep  *bs = (BulkSweep *) arg;
-	NotedRow   *row = hash_search(bs->noted, tid, HASH_FIND, NULL);
+	NotedRow   *row = noted_row_of(bs, tid);
 
 	if (row == NULL || !row->others || (!row->none && row->present == 0) ||
 		(!row->none && same_digest(digest_of_entry(bs, (IndexTuple) tid), row->digest)) ||
@@ -285,13 +318,23 @@ entry_is_stale(ItemPointer tid, void *arg)
 static void
 drop_others(BulkSweep *bs)
 {
-	HASH_SEQ_STATUS status;
-	NotedRow   *row;
+	for (Size i = 0; i < bs->rows->nblocks; i++)
+	{
+		StaleBlock *b = &bs->rows->blocks[i];
 
-	hash_seq_init(&status, bs->noted);
-	while ((row = hash_seq_search(&status)) != NULL)
-		if ((!row->none && row->present != 1) || (row->others && !bs->deletes))
-			stale_rows_drop(bs->rows, &row->tid);
+		for (OffsetNumber off = FirstOffsetNumber; off <= MaxHeapTuplesPerPage; off++)
+		{
+			NotedRow   *row;
+			ItemPointerData tid;
+
+			if (!stale_block_has(b->met, off))
+				continue;
+			row = &bs->noted[stale_block_number(b, off)];
+			ItemPointerSet(&tid, b->blk, off);
+			if ((!row->none && row->present != 1) || (row->others && !bs->deletes))
+				stale_rows_drop(bs->rows, &tid);
+		}
+	}
 }
 
 /*
@@ -307,7 +350,6 @@ inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size 
 											  "inplace bulk sweep",
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
-	HASHCTL		ctl = {0};
 
 	(void) inplace_index_key(info->index);
 	stale_rows_begin_index(rows, false);
@@ -322,16 +364,11 @@ inplace_sweep_bulk(IndexVacuumInfo *info, Relation table, StaleRows *rows, Size 
 	}
 	bs.work = AllocSetContextCreate(cxt, "inplace bulk sweep row",
 									ALLOCSET_DEFAULT_SIZES);
-	ctl.keysize = sizeof(ItemPointerData);
-	ctl.entrysize = sizeof(NotedRow);
-	ctl.hcxt = cxt;
-	bs.noted = hash_create("inplace noted rows", 1024, &ctl,
-						   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
 	note_rows(&bs, memory);
 	MemoryContextSwitchTo(old);
 	/* (all of them may have been changed since, or cannot be computed) */
-	if (hash_get_num_entries(bs.noted) > 0)
+	if (bs.nnoted > 0)
 		*stats = index_bulk_delete(info, NULL, count_entry, &bs);
 	if (bs.any_others && bs.deletes)
 	{

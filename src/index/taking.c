@@ -485,7 +485,7 @@ inplace_taking_has_unsure_keys(Relation rel, const TakingIndexes *taking,
 }
 
 static KeyChange
-verify_key(Relation rel, const TakingIndex *ti, InplaceTupleHeader old, Size len,
+verify_key(Relation rel, TakingIndex *ti, InplaceTupleHeader old, Size len,
 		   TupleTableSlot *slot, ItemPointer tid, bool sought, EntrySought *entry)
 {
 	Relation	index = index_open(ti->indexid, RowExclusiveLock);
@@ -499,7 +499,8 @@ verify_key(Relation rel, const TakingIndex *ti, InplaceTupleHeader old, Size len
 	else if (ti->computed)
 		change = inplace_other_key_change(rel, index, old, slot, tid);
 	if (sought && change == KEY_NEW &&
-		(*entry = inplace_other_seek_entry(rel, index, tid, slot)) == ENTRY_NOT_SEEN)
+		(*entry = inplace_other_seek_entry(rel, index, tid, slot,
+										   &ti->place)) == ENTRY_NOT_SEEN)
 		change = KEY_CLASH;
 	index_close(index, NoLock);
 	return change;
@@ -687,7 +688,8 @@ inplace_insert_entries(Relation rel, const TakingIndexes *taking,
 		index = index_open(ti->indexid, RowExclusiveLock);
 		if (ti->other)
 			/* (code of users may have changed the row once more meanwhile) */
-			inplace_other_insert(rel, index, tid, old, slot, ti->absent, ti->missing);
+			inplace_other_insert(rel, index, tid, old, slot, ti->absent,
+								 ti->missing ? &ti->place : NULL);
 		else
 			insert_entry(rel, index, ti->absent, tid, slot);
 		index_close(index, NoLock);

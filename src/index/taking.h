@@ -11,6 +11,7 @@
 #include "inplace.h"
 
 #include "index/entry.h"
+#include "index/other_entry.h"
 #include "page/compare.h"
 #include "page/tuple.h"
 
@@ -36,7 +37,8 @@ typedef struct TakingIndex
 	bool		absent;			/* no entry with the new key can be there; of
 								 * another method: none but the old key's */
 	bool		missing;		/* of another method: that with the new key is
-								 * not there */
+								 * not there, */
+	EntryPlace	place;			/* ... and may be put there */
 	int			nkeys;
 	int			natts;			/* with INCLUDE columns */
 	AttrNumber	keys[INDEX_MAX_KEYS];

@@ -256,6 +256,40 @@ SELECT rows_left('c');
 ROLLBACK;
 DROP TABLE deep, deep_places;
 
+-- Where all keys are boxes, what covers one is told by comparing numbers, which may be odd.
+CREATE TABLE boxes (id int PRIMARY KEY, p point, b box, n int) USING inplace
+  WITH (autovacuum_enabled = off, fillfactor = 50);
+CREATE INDEX boxes_pb ON boxes USING gist (p, b) INCLUDE (n);
+INSERT INTO boxes SELECT g, point(g % 70, g / 70), box(point(g % 9, g), point(0, 0)), g FROM generate_series(1, 6000) g;
+UPDATE boxes SET n = 0 WHERE id = 1;
+SELECT alone();
+CREATE TABLE former_boxes AS SELECT id, p, b FROM boxes;
+CREATE FUNCTION turn(odd boolean) RETURNS void LANGUAGE sql AS $$
+  UPDATE boxes SET p = CASE WHEN NOT odd THEN f.p WHEN f.id % 4 = 0 THEN point('Infinity', f.id)
+      WHEN f.id % 4 = 1 THEN point(f.id, '-Infinity') ELSE point(f.id, f.id) END,
+    b = CASE WHEN odd AND f.id % 4 = 3 THEN box(point('NaN', f.id), point(0, 'NaN')) ELSE f.b END
+  FROM former_boxes f WHERE f.id = boxes.id $$;
+SELECT turn(true);
+SELECT turn(false);
+SELECT turn(true);
+SELECT turn(false);
+SELECT inplace.check('boxes');
+SELECT alone();
+VACUUM boxes;
+SELECT alone();
+VACUUM boxes;
+-- (by the index alone, which would return a second entry of a row)
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT n FROM boxes WHERE p <@ box '(0,0),(100,100)';
+SELECT count(*), count(DISTINCT n) FROM boxes WHERE p <@ box '(0,0),(100,100)';
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+SELECT turn(true);
+SELECT inplace.check('boxes');
+DROP TABLE boxes, former_boxes;
+DROP FUNCTION turn;
+
 -- An exclusion constraint is checked as on heap: its columns move the row.
 CREATE TABLE x (id int PRIMARY KEY, r int4range, p point, EXCLUDE USING gist (r WITH &&)) USING inplace;
 CREATE INDEX x_p ON x USING gist (p);
