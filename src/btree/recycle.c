@@ -156,7 +156,13 @@ inplace_recycle_deleted(const IndexVacuumInfo *info, Relation table,
 						bool tells_of_scans, IndexBulkDeleteResult *istat)
 {
 	Recycling	r = {info->index, table, bounds->all_see};
-	bool		next_time = UndoStandbyConnected();
+
+	/*
+	 * (a page that was deleted since, and before the next xid, cannot be free
+	 * yet)
+	 */
+	bool		next_time = UndoStandbyConnected() ||
+		FullTransactionIdEquals(ReadNextFullTransactionId(), start_xid);
 	BlockNumber nfree = 0;
 
 	if (istat == NULL ||

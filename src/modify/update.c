@@ -22,7 +22,8 @@
  * The page is let go of while values are compressed, while they are stored, with the row
  * locked before, as on heap, and while a page for a moved row is looked for.  Nothing marks
  * the row then; instead its header is compared afterwards, and if somebody else was there
- * all is looked at again.
+ * all is looked at again.  Values are compressed in vain once at most: from then on the
+ * row is locked before, or those who lock it all the time would keep an update away.
  *
  *-------------------------------------------------------------------------
  */
@@ -540,6 +541,9 @@ look_at_copies(UpdateState *us, TupleTableSlot *slot)
 	{
 		LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
 		forget_logical(us);
+		/* others come to the row all the time, maybe only to lock it */
+		if (us->needs_toast && (us->toasting || us->toasted))
+			us->locks_first = true;
 		inplace_update_forget_copy(us);
 		if (us->needs_toast)
 		{
@@ -616,6 +620,8 @@ toast_row(UpdateState *us, TupleTableSlot *slot)
 		need = TOAST_KEEPS;
 	else if (us->toasting == NULL)
 		need = inplace_update_toast_need(us, slot, us->oldcopy);
+	if (need == TOAST_COMPRESSES && us->locks_first)
+		need = TOAST_STORES;
 
 	if (need == TOAST_STORES)
 	{
@@ -634,6 +640,7 @@ toast_row(UpdateState *us, TupleTableSlot *slot)
 		us->reserved = true;
 	}
 	LockBuffer(us->buffer, BUFFER_LOCK_UNLOCK);
+	CHECK_FOR_INTERRUPTS();
 	if (us->needs_toast)
 		inplace_update_toast(us, slot, need == TOAST_COMPRESSES);
 	else
@@ -759,6 +766,7 @@ do_update(UpdateState *us, TupleTableSlot *slot, Snapshot crosscheck,
 	us->oldcopy = NULL;
 	us->toasting = NULL;
 	us->toasted = false;
+	us->locks_first = false;
 	us->key_changed_early = false;
 	us->reserved = false;
 	us->evict_reserved = false;

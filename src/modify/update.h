@@ -63,6 +63,7 @@ typedef struct UpdateState
 	InplaceTupleHeaderData oldcopy_hdr; /* ... as it was then */
 	Toasting   *toasting;		/* ... under way: compressing did not do */
 	bool		toasted;		/* ... and newtup has been, if need be */
+	bool		locks_first;	/* ... it was compressed in vain before */
 	InplaceTupleHeader replaced;	/* a copy, if entries are made against it */
 	bool		reserved;		/* the row, before values were stored */
 	bool		evict_reserved; /* undo for others' eviction, or tried to */
