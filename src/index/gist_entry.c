@@ -18,7 +18,8 @@
  * second one if the table's page has not been changed since the first (modify/update.c).
  *
  * Pages are copied, and looked at with nothing locked, but for an insertion where all keys
- * are boxes: that runs no code of a class, and takes less time than to copy the page.  A page that
+ * are boxes and all columns of fixed length.  That runs no code of a class, decompresses
+ * nothing, and takes less time than to copy the page.  A page that
  * has been split since the downlink to it was read is known by its NSN, as in GiST's own scans.
  * Then the page to its right is looked at, too.
  *
@@ -70,6 +71,7 @@ typedef struct EntrySearch
 	List	   *pages;
 	MemoryContext page_cxt;		/* for computing, of one page */
 	bool		all_boxes;		/* and none of them null */
+	bool		under_lock;		/* pages are looked at, not copied */
 	bool		wants_place;	/* for the entry, if it is not found; */
 	bool		wants_full;		/* ... or one that might have room */
 	bool		place_will_do;	/* ... which it will not be */
@@ -116,6 +118,10 @@ begin_search(EntrySearch *search, Relation index, EntryValues *values, ItemPoint
 	if (!search->all_boxes)
 		search->page_cxt = AllocSetContextCreate(CurrentMemoryContext, "inplace gist page",
 												 ALLOCSET_DEFAULT_SIZES);
+	/* (values of INCLUDE columns might have to be decompressed) */
+	search->under_lock = search->all_boxes;
+	for (int i = 0; i < RelationGetDescr(index)->natts; i++)
+		search->under_lock &= TupleDescAttr(search->state->leafTupdesc, i)->attlen > 0;
 	search->place.blk = InvalidBlockNumber;
 }
 
@@ -351,7 +357,7 @@ visit_page(EntrySearch *search, PGAlignedBlock *copy, const PageToVisit *visit, 
 static EntrySought
 visit_pages(EntrySearch *search, int max_pages)
 {
-	PGAlignedBlock *copy = search->all_boxes && search->check == NULL ? NULL :
+	PGAlignedBlock *copy = search->under_lock && search->check == NULL ? NULL :
 		palloc(sizeof(PGAlignedBlock));
 
 	for (int i = 0; search->pages != NIL; i++)

@@ -9,9 +9,10 @@
  *
  * What the entry of each row would be now is found out before: the hash value, or a
  * digest of the GiST tuple.  It is noted in an array, where a row is found by its place among
- * those that are noted (stale_rows.h), for it is looked for at each entry.  Then the index is gone through twice.  First the entries
- * of each row are counted, those of its present version and others.  Then the others are
- * deleted, if the row is unchanged still (present_row.c).  A row without an entry of its
+ * those that are noted (stale_rows.h), for it is looked for at each entry.  Then the index is
+ * gone through twice.  First the entries of each row are counted, those of its present
+ * version and others.  Then the others are deleted, if the row is unchanged still
+ * (present_row.c).  A row without an entry of its
  * present version keeps all of them, and its mark: the operator class may have come to
  * another result than it did.  So does a row with two of them: scans go on to return
  * it once (other_fetch.c).  There should be none.  An index whose computed key is not known to
@@ -124,8 +125,12 @@ digest_of_entry(const BulkSweep *bs, IndexTuple itup)
 		bool		isnull;
 		Datum		value = index_getattr(itup, i + 1, desc, &isnull);
 
+		/* (no value is hashed to the number of a column, but by chance) */
 		if (isnull)
-			add_bytes(&d, &isnull, sizeof(bool));
+		{
+			d.a = hash_combine64(d.a, i + 1);
+			d.b = hash_combine64(d.b, i + 1);
+		}
 		else
 			add_value(&d, TupleDescAttr(desc, i), value);
 	}

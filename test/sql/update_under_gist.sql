@@ -153,6 +153,23 @@ VACUUM (INDEX_CLEANUP on) t;
 SELECT stale();
 SELECT * FROM differences();
 
+-- A null is no key of one byte, as a text without trigrams has: the entry of the former key goes.
+CREATE EXTENSION pg_trgm;
+CREATE TABLE nulls (id int, v text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO nulls SELECT i FROM generate_series(1, 100) i;
+CREATE INDEX nulls_v ON nulls USING gist (v gist_trgm_ops);
+SELECT alone();
+UPDATE nulls SET v = 'the first one marks the index';
+UPDATE nulls SET v = NULL;
+UPDATE nulls SET v = '';
+SELECT alone();
+VACUUM (INDEX_CLEANUP on) nulls;
+SELECT alone();
+VACUUM (INDEX_CLEANUP on) nulls;
+SELECT relpages = relallvisible AS all_visible FROM pg_class WHERE oid = 'nulls'::regclass;
+DROP TABLE nulls;
+DROP EXTENSION pg_trgm;
+
 -- A scan that has returned a row comes to the row's new entry.
 CREATE TABLE ahead (id int PRIMARY KEY, p point) USING inplace;
 CREATE INDEX ahead_p ON ahead USING gist (p);
