@@ -28,7 +28,7 @@ KINDS = {
              "SELECT count(k) FROM {t} WHERE k BETWEEN {low} AND {high}"),
     "bitmap": ("bitmap scan", "Bitmap Heap Scan", "SET enable_indexscan = off; SET enable_indexonlyscan = off",
                "SELECT sum(b) FROM {t} WHERE k BETWEEN {low} AND {high}"),
-    "lookup": ("single rows by the index", "Index Scan", "SET enable_bitmapscan = off; SET enable_indexonlyscan = off",
+    "lookup": ("rows one by one", "Index Scan", "SET enable_bitmapscan = off; SET enable_indexonlyscan = off",
                "SELECT sum(t.b) FROM generate_series(0, {high} - {low}) g CROSS JOIN LATERAL"
                " (SELECT b FROM {t} WHERE k = (g * 6151) % {n}) t"),
 }
