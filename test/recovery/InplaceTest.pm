@@ -296,13 +296,19 @@ sub waits_for_lock
 }
 
 # A test: no session of a client is left.  A client that has been ended leaves its last
-# statement behind, which the server goes on with: a VACUUM may yet cut the file.
+# statement behind, which the server goes on with: a VACUUM may yet cut the file.  It may
+# wait for what the clients have prepared: $meanwhile is done again and again, if given.
 sub clients_are_gone
 {
-	my ($node, $what) = @_;
-	return ok(defined poll_value($node,
-			q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()}, 120),
-		"$what: no client is left");
+	my ($node, $what, $meanwhile) = @_;
+	my $gone = 0;
+	for (my $tries = 0; $tries < 600 && !$gone; $tries++)
+	{
+		$meanwhile->($node) if $meanwhile;
+		$gone = one($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()}) eq 't';
+		usleep(200_000) unless $gone;
+	}
+	return ok($gone, "$what: no client is left");
 }
 
 # Has undo been given back, and its file cut down to what it is with nothing in

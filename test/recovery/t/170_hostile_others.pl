@@ -228,18 +228,18 @@ sub end_load
 	load_is_on($l, $what);
 	$l->{run}->signal('TERM');
 	eval { $l->{run}->finish };
-	clients_are_gone($l->{node}, $what);
+	clients_are_gone($l->{node}, $what, \&end_prepared);
 	count_changes($l);
 	return;
 }
 
-# what a crash has left prepared
+# what a crash, or a client that was ended, has left prepared (a client's last statement may end it first)
 sub end_prepared
 {
 	my ($node) = @_;
 	foreach my $gid (split /\n/, one($node, 'SELECT gid FROM pg_prepared_xacts'))
 	{
-		one($node, (rand() < 0.5 ? 'COMMIT' : 'ROLLBACK') . " PREPARED '$gid'");
+		$node->psql('postgres', (rand() < 0.5 ? 'COMMIT' : 'ROLLBACK') . " PREPARED '$gid'");
 	}
 	return;
 }
