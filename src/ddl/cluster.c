@@ -242,8 +242,7 @@ fresh_cid(InplaceTupleHeader tup)
 static inline bool
 has_versions(CopyState *cs, InplaceTupleHeader tup)
 {
-	return HdrHasUndo(tup) && !(tup->t_infomask & IP_FROZEN) &&
-		!TransactionIdPrecedes(tup->t_xid, cs->oldest_xmin);
+	return HdrHasUndo(tup) && !TransactionIdPrecedes(HdrXid(tup), cs->oldest_xmin);
 }
 
 static void

@@ -134,8 +134,7 @@ inplace_cluster_find_moves(Relation old, TransactionId oldest_xmin,
 				continue;
 			tup = PageGetTupleAt(page, off);
 			if (!(tup->t_infomask & IP_MOVED) ||
-				(tup->t_infomask & IP_FROZEN) ||
-				TransactionIdPrecedes(tup->t_xid, oldest_xmin))
+				TransactionIdPrecedes(HdrXid(tup), oldest_xmin))
 				continue;
 			TidSet(&tid, blk, off);
 			if (!inplace_moved_to(old, tup, &tid, &to))

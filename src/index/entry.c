@@ -449,8 +449,7 @@ version_aborted(const ChainWalk *walk)
 static bool
 is_last_needed(InplaceTupleHeader tup, TransactionId oldest_xmin)
 {
-	return (tup->t_infomask & IP_FROZEN) != 0 ||
-		TransactionIdPrecedes(tup->t_xid, oldest_xmin);
+	return TransactionIdPrecedes(HdrXid(tup), oldest_xmin);
 }
 
 static void

@@ -268,8 +268,8 @@ inplace_gist_prune(Relation table, Relation index, GISTSTATE *state, BlockNumber
 				continue;
 			offs[ndelete++] = former[i].off;
 			if (!TransactionIdIsValid(newest) ||
-				TransactionIdFollows(former[i].hdr.t_xid, newest))
-				newest = former[i].hdr.t_xid;
+				TransactionIdFollows(HdrXid(&former[i].hdr), newest))
+				newest = HdrXid(&former[i].hdr);
 		}
 	if (ndelete >= MIN_PRUNED)
 	{

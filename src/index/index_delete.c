@@ -595,8 +595,8 @@ check_tid(Deletion *d, TM_IndexDelete *deltid, Buffer buffer, OffsetNumber maxof
 	}
 
 	if (!TransactionIdIsValid(d->horizon) ||
-		TransactionIdFollows(tup->t_xid, d->horizon))
-		d->horizon = tup->t_xid;
+		TransactionIdFollows(HdrXid(tup), d->horizon))
+		d->horizon = HdrXid(tup);
 	return true;
 }
 

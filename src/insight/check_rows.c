@@ -79,9 +79,8 @@ static const char *
 check_record(CheckState *state, const UndoRecord *rec, UndoPtr ptr)
 {
 	if ((!(rec->hdr.ur_flags & UR_RELATIVE_HEADER) || UndoPtrIsBare(ptr)) &&
-		!(rec->old.t_infomask & IP_FROZEN) &&
-		TransactionIdIsNormal(rec->old.t_xid) &&
-		!TransactionIdPrecedes(rec->old.t_xid, state->limits.next_xid))
+		TransactionIdIsNormal(HdrXid(&rec->old)) &&
+		!TransactionIdPrecedes(HdrXid(&rec->old), state->limits.next_xid))
 		return psprintf("undo record %s restores a transaction %u in the future",
 						InsightUndoText(ptr), rec->old.t_xid);
 	return NULL;

@@ -196,9 +196,8 @@ walk_resolve(InsightWalk *walk)
 	walk->undo_state = INSIGHT_UNDO_NONE;
 	walk->cid_known = false;
 
-	seen_by_all = (tup->t_infomask & IP_FROZEN) != 0 ||
-		(walk->status == INSIGHT_XID_COMMITTED &&
-		 TransactionIdPrecedes(tup->t_xid, walk->limits->horizon));
+	seen_by_all = walk->status == INSIGHT_XID_COMMITTED &&
+		TransactionIdPrecedes(HdrXid(tup), walk->limits->horizon);
 
 	if (HdrIsLocked(tup))
 	{

@@ -135,7 +135,7 @@ inplace_chunk_next(ChunkVersions *cv)
 		{
 			if (!(walk->hdr.t_infomask & IP_ABORTED))
 			{
-				cv->newer_xid = walk->hdr.t_xid;
+				cv->newer_xid = HdrXid(&walk->hdr);
 				cv->newer_frozen = (walk->hdr.t_infomask & IP_FROZEN) != 0;
 			}
 			if (cv->newer_frozen || !inplace_walk_on(walk, true, NULL, NULL))

@@ -139,7 +139,7 @@ note_changes(ChunkStore *cs, ChunkVersions *cv, GlobalVisState *vistest)
 		if (!inplace_chunk_parse(cv, cs->base, &chunk))
 			break;
 		if (needed && TransactionIdIsNormal(newer) &&
-			GlobalVisTestIsRemovableXid(vistest, newer))
+			XidIsRemovable(vistest, newer))
 		{
 			needed = false;
 			if (!TransactionIdIsValid(cs->seen_by_all) ||

@@ -69,6 +69,8 @@
 #include "inplace.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
+#include "utils/snapmgr.h"
 
 typedef uint64 UndoPtr;			/* block number << 16 | byte offset in page */
 
@@ -413,6 +415,28 @@ HdrNatts(const InplaceTupleHeaderData *h)
 /* does t_undo lead to an older version (through a lock record or not)? */
 #define HdrHasUndo(h) \
 	(((h)->t_infomask & (IP_FRESH | IP_SPECULATIVE | IP_LOCK_DIRECT)) == 0)
+
+/*
+ * The xid by which a version is older or newer than others.  That of a frozen version may be of an
+ * earlier age, and say nothing; so nobody compares t_xid itself (scripts/check-accessors).
+ */
+static inline TransactionId
+HdrXid(const InplaceTupleHeaderData *h)
+{
+	return (h->t_infomask & IP_FROZEN) ? FrozenTransactionId : h->t_xid;
+}
+
+/*
+ * Does everybody see what the transaction did, which has committed?  The xid is HdrXid, or the hint
+ * of a page.  Nobody is known to see the work of one that a damaged row names.
+ */
+static inline bool
+XidIsRemovable(GlobalVisState *vistest, TransactionId xid)
+{
+	if (unlikely(!TransactionIdIsNormal(xid)))
+		return TransactionIdEquals(xid, FrozenTransactionId);
+	return GlobalVisTestIsRemovableXid(vistest, xid);
+}
 
 /*
  * A row without stale entries since before the xid in its t_undo was assigned

@@ -149,7 +149,7 @@ inplace_row_between(Relation rel, BlockNumber block, OffsetNumber off,
 		return false;
 	for (int i = 0; i < bounds->nheld; i++)
 	{
-		done[i] = TransactionIdPrecedes(hdr.t_xid, bounds->held[i].xmin);
+		done[i] = TransactionIdPrecedes(HdrXid(&hdr), bounds->held[i].xmin);
 		if (!done[i] && may_come_here(&bounds->held[i], &hdr))
 			return false;
 	}

@@ -163,11 +163,11 @@ inplace_evictable_now(Relation rel, Buffer buffer, TransactionId deleted_before,
 			continue;
 		tup = (InplaceTupleHeader) PageGetItem(page, lp);
 		if (!may_be_evicted(rel, buffer, lp, tup) ||
-			!TransactionIdPrecedes(tup->t_xid, deleted_before))
+			!TransactionIdPrecedes(HdrXid(tup), deleted_before))
 			continue;
 		sum += ItemIdGetLength(lp) - SizeOfInplaceTupleHeader;
-		if (!TransactionIdIsValid(*newest) || TransactionIdFollows(tup->t_xid, *newest))
-			*newest = tup->t_xid;
+		if (!TransactionIdIsValid(*newest) || TransactionIdFollows(HdrXid(tup), *newest))
+			*newest = HdrXid(tup);
 	}
 	return sum >= EVICT_WORTH ? sum : 0;
 }
@@ -254,8 +254,8 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 		sum += row->undo_len;
 		plan->gain += ItemIdGetLength(lp) - SizeOfInplaceTupleHeader;
 		if (!TransactionIdIsValid(plan->newest_xid) ||
-			TransactionIdFollows(tup->t_xid, plan->newest_xid))
-			plan->newest_xid = tup->t_xid;
+			TransactionIdFollows(HdrXid(tup), plan->newest_xid))
+			plan->newest_xid = HdrXid(tup);
 		plan->n++;
 	}
 	pfree(rec);

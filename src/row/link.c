@@ -215,8 +215,8 @@ walk_to_links(LinkWalk *w, LinkEffort effort)
 	w->steps = 0;
 	w->no_links = false;
 	w->seq = 0;
-	while (TransactionIdIsNormal(walk->hdr.t_xid) &&	/* not damaged */
-		   !GlobalVisTestIsRemovableXid(vistest, walk->hdr.t_xid) &&
+	while (TransactionIdIsNormal(HdrXid(&walk->hdr)) && /* not damaged */
+		   !XidIsRemovable(vistest, HdrXid(&walk->hdr)) &&
 		   leads_on(walk) && go_back(w, choose_step))
 		w->steps++;
 	return w->no_links ? -1 : w->steps;

@@ -179,8 +179,7 @@ walk_chain(ReleaseState *rs, Relation rel, const UndoRow *row,
 		uint32		n;
 
 		if (!locked &&
-			(!HdrHasUndo(&hdr) || (hdr.t_infomask & IP_FROZEN) ||
-			 TransactionIdPrecedes(hdr.t_xid, rs->job->horizon)))
+			(!HdrHasUndo(&hdr) || TransactionIdPrecedes(HdrXid(&hdr), rs->job->horizon)))
 			return DOUBT_NONE;
 		n = (UndoPtrBlock(HdrUndoPtr(&hdr)) - 1) / UNDO_EXTENT_BLOCKS;
 		if (n < rs->job->nextents && !HdrIsBareDelete(&hdr))

@@ -52,8 +52,8 @@ inplace_is_first_version(InplaceTupleHeader base, XidStatus status)
 bool
 inplace_removable_here(Relation rel, InplaceTupleHeader base, XidStatus status)
 {
-	return status == XID_COMMITTED && TransactionIdIsNormal(base->t_xid) &&
-		GlobalVisTestIsRemovableXid(GlobalVisTestFor(rel), base->t_xid);
+	return status == XID_COMMITTED &&
+		XidIsRemovable(GlobalVisTestFor(rel), HdrXid(base));
 }
 
 bool

@@ -230,14 +230,14 @@ static bool
 may_be_needed(SqueezeWalk *w)
 {
 	const ChainWalk *walk = &w->walk;
-	TransactionId xid = walk->hdr.t_xid;
+	TransactionId xid = HdrXid(&walk->hdr);
 	bool		needed = (walk->hdr.t_infomask & IP_KEYS_UPDATED) != 0;
 	bool		frozen = (walk->hdr.t_infomask & IP_FROZEN) != 0;
 	bool		conflicts = leads_to_conflicts(w) || !HdrHasUndo(&walk->hdr);
 
 	if (!TransactionIdIsValid(w->first_seen))
 	{
-		w->first_old = frozen || TransactionIdPrecedes(xid, w->bounds.all_see);
+		w->first_old = TransactionIdPrecedes(xid, w->bounds.all_see);
 		if (w->first_old)
 			w->first_seen = xid;
 		if (frozen || UndoSeenByAll(&w->bounds.seen, xid))

@@ -795,14 +795,10 @@ inplace_row_state(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 			break;
 	}
 
-	if (tup->t_infomask & IP_FROZEN)
-		gone = true;
-	else if (TransactionIdIsValid(oldest_xmin) &&
-			 TransactionIdPrecedes(tup->t_xid, oldest_xmin))
-		gone = true;
-	else
-		gone = vistest && TransactionIdIsNormal(tup->t_xid) &&	/* damaged? */
-			GlobalVisTestIsRemovableXid(vistest, tup->t_xid);
+	gone = (tup->t_infomask & IP_FROZEN) != 0 ||
+		(TransactionIdIsValid(oldest_xmin) &&
+		 TransactionIdPrecedes(HdrXid(tup), oldest_xmin)) ||
+		(vistest != NULL && XidIsRemovable(vistest, HdrXid(tup)));
 
 	if (tup->t_infomask & IP_DELETED)
 		return gone ? ROW_DEAD : ROW_RECENTLY_DEAD;

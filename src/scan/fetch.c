@@ -243,7 +243,7 @@ row_is_gone(Relation rel, Buffer buffer, Page page, int off,
 	if (!TransactionIdIsNormal(tup->t_xid))
 		return false;			/* damaged */
 	return (tup->t_infomask & IP_DELETED) == 0 ||
-		!GlobalVisTestIsRemovableXid(vistest, tup->t_xid);
+		!XidIsRemovable(vistest, HdrXid(tup));
 }
 
 /*

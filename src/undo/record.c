@@ -361,8 +361,7 @@ may_be_of_table(Relation rel, const UndoRecord *rec,
 		return true;
 	return newer == NULL ||
 		(!(newer->t_infomask & IP_FROZEN) &&
-		 (!TransactionIdPrecedes(newer->t_xid,
-								 GetOldestNonRemovableTransactionId(rel)) ||
+		 (!TransactionIdPrecedes(HdrXid(newer), GetOldestNonRemovableTransactionId(rel)) ||
 		  !TransactionIdDidCommit(newer->t_xid)));
 }
 
@@ -502,8 +501,8 @@ UndoLocksOpenChange(const char *rec, Size len)
 		if (hdr.ur_type == UNDO_LOCK && !(hdr.ur_flags & UR_RELATIVE_HEADER))
 		{
 			memcpy(&old, rec + SizeOfUndoRecordHeader, SizeOfInplaceTupleHeader);
-			if (!(old.t_infomask & (IP_COMMITTED | IP_FROZEN)) &&
-				!TransactionIdPrecedes(old.t_xid, TransactionXmin) &&
+			if (!(old.t_infomask & IP_COMMITTED) &&
+				!TransactionIdPrecedes(HdrXid(&old), TransactionXmin) &&
 				!TransactionIdIsCurrentTransactionId(old.t_xid))
 				return true;
 		}

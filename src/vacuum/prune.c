@@ -152,15 +152,15 @@ prune_row(Relation rel, Buffer buffer, OffsetNumber off,
 	{
 		case ROW_RECENTLY_DEAD:
 			if ((!TransactionIdIsValid(oldest_xmin) ||
-				 !TransactionIdPrecedes(tup->t_xid, oldest_xmin)) &&
+				 !TransactionIdPrecedes(HdrXid(tup), oldest_xmin)) &&
 				!recently_dead_is_gone(rel, buffer, off, tup, ps))
 				break;
 			/* FALLTHROUGH */
 		case ROW_DEAD:
 			note_gone(ps, off, no_index);
 			if (!TransactionIdIsValid(ps->horizon) ||
-				TransactionIdFollows(tup->t_xid, ps->horizon))
-				ps->horizon = tup->t_xid;
+				TransactionIdFollows(HdrXid(tup), ps->horizon))
+				ps->horizon = HdrXid(tup);
 			return;
 
 		case ROW_ABORTED_INSERT:
@@ -388,7 +388,7 @@ inplace_page_prune_opt(Relation rel, Buffer buffer)
 		return;
 
 	vistest = GlobalVisTestFor(rel);
-	if (!GlobalVisTestIsRemovableXid(vistest, prune_xid))
+	if (!XidIsRemovable(vistest, prune_xid))
 	{
 		if (looks_to_pass > 0)
 		{

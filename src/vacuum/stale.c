@@ -316,8 +316,7 @@ stale_survey_row(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	}
 	else if (!vac->do_index_vacuuming || has_external_payload(vac, tup, &tid))
 		;						/* not as things are */
-	else if (!(tup->t_infomask & IP_FROZEN) &&
-			 !TransactionIdPrecedes(tup->t_xid, vac->cutoffs.OldestXmin))
+	else if (!TransactionIdPrecedes(HdrXid(tup), vac->cutoffs.OldestXmin))
 	{
 		survey->nstale_pending++;
 		if (has_version_between(vac, survey->blk, off, tup))
