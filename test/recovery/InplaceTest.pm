@@ -15,6 +15,7 @@ use Time::HiRes qw(usleep time);
 
 our @EXPORT = qw(new_node pg_major one check_clean check_log kill9_all seed
   contents poll_value waits_for_lock clients_are_gone undo_floor_reached start_pgbench end_pgbench
+  begin_load load_is_on end_load answers_agree
   pgbench_script script_that_moves_n use_up_xids versions
   overwrite_file psql_session crash_and_restart sqlstate_of
   feedback_standbys compare_on_standbys unchecked heap_beside_inplace same_as_heap build_module set_full_page_writes stop_autovacuum
@@ -309,6 +310,48 @@ sub clients_are_gone
 		usleep(200_000) unless $gone;
 	}
 	return ok($gone, "$what: no client is left");
+}
+
+# A load for pgbench: four clients, until they are ended or their server is gone.
+sub begin_load
+{
+	my ($node, $script, @options) = @_;
+	my $file = $node->basedir . '/load.sql';
+	append_to_file($file, $script) unless -e $file;
+	my ($out, $err) = ('', '');
+	my $run = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '4', '-T', '3600', "--random-seed=$seed", @options,
+			'-h', $node->host, '-p', $node->port, '-f', $file, 'postgres' ],
+		'<', \undef, '>', \$out, '2>', \$err);
+	return { node => $node, run => $run, err => \$err };
+}
+
+# A test: it is on.
+sub load_is_on
+{
+	my ($l, $what) = @_;
+	$l->{run}->pump_nb;
+	return ok($l->{run}->pumpable, "$what: the load is on") || diag ${ $l->{err} };
+}
+
+# $meanwhile: see clients_are_gone
+sub end_load
+{
+	my ($l, $what, $meanwhile) = @_;
+	load_is_on($l, $what);
+	$l->{run}->signal('TERM');
+	eval { $l->{run}->finish };
+	return clients_are_gone($l->{node}, $what, $meanwhile);
+}
+
+# A test: the query, which returns where indexes answer otherwise than a sequential scan, returns
+# nothing; several times, for each time it asks something else.
+sub answers_agree
+{
+	my ($node, $query, $what, $times) = @_;
+	my $found = join "\n", map { one($node, $query) } 1 .. ($times // 5);
+	$found =~ s/^\n+|\n+$//g;
+	return is($found, '', "$what: all indexes answer as a sequential scan does");
 }
 
 # Has undo been given back, and its file cut down to what it is with nothing in

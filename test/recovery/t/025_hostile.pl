@@ -115,34 +115,8 @@ my $compare = 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM differences(
 
 sub unanimous
 {
-	my ($node, $what, $times) = @_;
-	my $found = join "\n", map { one($node, $compare) } 1 .. ($times // 5);
-	$found =~ s/^\n+|\n+$//g;
-	return is($found, '', "$what: all indexes answer as a sequential scan does");
-}
-
-# pgbench, until it is told to end or its server is gone
-sub start_load
-{
-	my ($node) = @_;
-	my $file = $node->basedir . '/hostile.sql';
-	append_to_file($file, $load) unless -e $file;
-	my ($out, $err) = ('', '');
-	my $run = IPC::Run::start(
-		[ 'pgbench', '-n', '-c', '4', '-T', '600', '--random-seed', $seed, '--max-tries', '10',
-			'-h', $node->host, '-p', $node->port, '-f', $file, 'postgres' ],
-		'<', \undef, '>', \$out, '2>', \$err);
-	return { node => $node, run => $run, err => \$err };
-}
-
-sub end_load
-{
-	my ($l, $what) = @_;
-	ok($l->{run}->pumpable, "$what: the load was still on") or diag ${ $l->{err} };
-	$l->{run}->signal('TERM');
-	eval { $l->{run}->finish };
-	clients_are_gone($l->{node}, $what);
-	return;
+	my ($node, $what) = @_;
+	return answers_agree($node, $compare, $what);
 }
 
 foreach my $consistency ('all', '')
@@ -162,7 +136,7 @@ max_standby_streaming_delay = '500ms'
 	# killed in the middle, twice
 	foreach my $round (1, 2)
 	{
-		my $l = start_load($primary);
+		my $l = begin_load($primary, $load, '--max-tries=10');
 		my $end = time() + $seconds;
 		my $found = '';
 		while (time() < $end)
@@ -173,7 +147,7 @@ max_standby_streaming_delay = '500ms'
 		is($found, '', "$mode, round $round: under load");
 		$primary->safe_psql('postgres', 'CHECKPOINT') if $round == 2;
 		usleep(300_000);
-		ok($l->{run}->pumpable, "$mode, round $round: the load is on") or diag ${ $l->{err} };
+		load_is_on($l, "$mode, round $round");
 		kill9_all($primary);
 		eval { $l->{run}->finish };
 		$primary->start;
@@ -186,7 +160,7 @@ max_standby_streaming_delay = '500ms'
 
 	# standbys: one holds up the primary, one is cancelled, and then waits
 	my %standby = feedback_standbys($primary, "hostile_$mode");
-	my $l = start_load($primary);
+	my $l = begin_load($primary, $load, '--max-tries=10');
 	compare_on_standbys(\%standby, $compare, $seconds, $mode);
 	end_load($l, "$mode, standbys");
 
@@ -196,12 +170,12 @@ max_standby_streaming_delay = '500ms'
 	unanimous($standby{$_}, "$mode: standby with feedback $_") foreach ('on', 'off');
 
 	# promoted in the middle of the load
-	$l = start_load($primary);
+	$l = begin_load($primary, $load, '--max-tries=10');
 	usleep(1_000_000);
 	$standby{off}->promote;
 	end_load($l, "$mode, promotion");
 	unanimous($standby{off}, "$mode: promoted");
-	my $l2 = start_load($standby{off});
+	my $l2 = begin_load($standby{off}, $load, '--max-tries=10');
 	usleep(1_000_000);
 	unanimous($standby{off}, "$mode: promoted, under load");
 	end_load($l2, "$mode, promoted");

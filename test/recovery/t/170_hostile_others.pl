@@ -185,26 +185,11 @@ my $compare_live = $compare =~ s/true/false/r;
 sub unanimous
 {
 	my ($node, $what, $times) = @_;
-	my $ask = $what =~ /under load/ ? $compare_live : $compare;
-	my $found = join "\n", map { one($node, $ask) } 1 .. ($times // 5);
-	$found =~ s/^\n+|\n+$//g;
-	return is($found, '', "$what: all indexes answer as a sequential scan does");
+	return answers_agree($node, $what =~ /under load/ ? $compare_live : $compare, $what, $times);
 }
 
 my $changes = 0;
-
-sub start_load
-{
-	my ($node) = @_;
-	my $file = $node->basedir . '/hostile.sql';
-	append_to_file($file, $load) unless -e $file;
-	my ($out, $err) = ('', '');
-	my $run = IPC::Run::start(
-		[ 'pgbench', '-n', '-c', '4', '-T', '3600', "--random-seed=$seed", '--max-tries', '100', '-P', '1',
-			'-h', $node->host, '-p', $node->port, '-f', $file, 'postgres' ],
-		'<', \undef, '>', \$out, '2>', \$err);
-	return { node => $node, run => $run, err => \$err };
-}
+my @options = ('--max-tries=100', '--progress=1');
 
 # each second says how many transactions there were in it
 sub count_changes
@@ -215,22 +200,19 @@ sub count_changes
 }
 
 # a client whose statement has failed takes no part any more
-sub load_is_on
+sub all_take_part
 {
 	my ($l, $what) = @_;
 	$l->{run}->pump_nb;
-	return unlike(${ $l->{err} }, qr/abort|ERROR|FATAL/, "$what: the load is on");
+	return unlike(${ $l->{err} }, qr/abort|ERROR|FATAL/, "$what: all clients take part");
 }
 
-sub end_load
+sub end_changes
 {
 	my ($l, $what) = @_;
-	load_is_on($l, $what);
-	$l->{run}->signal('TERM');
-	eval { $l->{run}->finish };
-	clients_are_gone($l->{node}, $what, \&end_prepared);
-	count_changes($l);
-	return;
+	all_take_part($l, $what);
+	end_load($l, $what, \&end_prepared);
+	return count_changes($l);
 }
 
 # what a crash, or a client that was ended, has left prepared (a client's last statement may end it first)
@@ -260,7 +242,7 @@ unanimous($primary, 'at first');
 
 foreach my $round (1 .. $rounds)
 {
-	my $l = start_load($primary);
+	my $l = begin_load($primary, $load, @options);
 	my $end = time() + $seconds;
 	my $found = '';
 	while (time() < $end)
@@ -272,7 +254,7 @@ foreach my $round (1 .. $rounds)
 	is($found, '', "round $round: under load");
 	$primary->safe_psql('postgres', 'CHECKPOINT') if rand() < 0.5;
 	usleep(rand 400_000);
-	load_is_on($l, "round $round");
+	all_take_part($l, "round $round");
 	rand() < 0.5 ? kill9_all($primary) : $primary->stop('immediate');
 	eval { $l->{run}->finish };
 	count_changes($l);
@@ -287,9 +269,9 @@ foreach my $round (1 .. $rounds)
 
 # a standby that holds up the primary, and one that is cancelled, and then waits
 my %standby = feedback_standbys($primary, 'others');
-my $l = start_load($primary);
+my $l = begin_load($primary, $load, @options);
 compare_on_standbys(\%standby, $compare_live, $seconds, 'under load');
-end_load($l, 'standbys');
+end_changes($l, 'standbys');
 end_prepared($primary);
 
 $primary->wait_for_catchup($standby{$_}) foreach ('on', 'off');
@@ -299,16 +281,16 @@ unanimous($standby{$_}, "standby with feedback $_") foreach ('on', 'off');
 check_clean($standby{$_}, "standby with feedback $_") foreach ('on', 'off');
 
 # promoted in the middle of the load
-$l = start_load($primary);
+$l = begin_load($primary, $load, @options);
 usleep(1_000_000);
 $standby{off}->promote;
-end_load($l, 'promotion');
+end_changes($l, 'promotion');
 unanimous($standby{off}, 'promoted');
 end_prepared($standby{off});
-$l = start_load($standby{off});
+$l = begin_load($standby{off}, $load, @options);
 usleep(1_000_000);
 unanimous($standby{off}, 'promoted, under load');
-end_load($l, 'promoted');
+end_changes($l, 'promoted');
 end_prepared($standby{off});
 check_clean($standby{off}, 'promoted');
 $standby{off}->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
