@@ -79,6 +79,7 @@ static const char *
 check_record(CheckState *state, const UndoRecord *rec, UndoPtr ptr)
 {
 	if ((!(rec->hdr.ur_flags & UR_RELATIVE_HEADER) || UndoPtrIsBare(ptr)) &&
+		!(rec->old.t_infomask & IP_COMMITTED) &&
 		TransactionIdIsNormal(HdrXid(&rec->old)) &&
 		!TransactionIdPrecedes(HdrXid(&rec->old), state->limits.next_xid))
 		return psprintf("undo record %s restores a transaction %u in the future",

@@ -427,15 +427,20 @@ HdrXid(const InplaceTupleHeaderData *h)
 }
 
 /*
- * Does everybody see what the transaction did, which has committed?  The xid is HdrXid, or the hint
- * of a page.  Nobody is known to see the work of one that a damaged row names.
+ * Does everybody see what the transaction did, which has committed?  Nobody is known to see the work
+ * of one that a damaged page names.
  */
 static inline bool
 XidIsRemovable(GlobalVisState *vistest, TransactionId xid)
 {
-	if (unlikely(!TransactionIdIsNormal(xid)))
-		return TransactionIdEquals(xid, FrozenTransactionId);
-	return GlobalVisTestIsRemovableXid(vistest, xid);
+	return TransactionIdIsNormal(xid) && GlobalVisTestIsRemovableXid(vistest, xid);
+}
+
+/* ... and the version, which is that of a committed transaction? */
+static inline bool
+HdrIsSeenByAll(GlobalVisState *vistest, const InplaceTupleHeaderData *h)
+{
+	return (h->t_infomask & IP_FROZEN) != 0 || XidIsRemovable(vistest, h->t_xid);
 }
 
 /*

@@ -216,7 +216,7 @@ walk_to_links(LinkWalk *w, LinkEffort effort)
 	w->no_links = false;
 	w->seq = 0;
 	while (TransactionIdIsNormal(HdrXid(&walk->hdr)) && /* not damaged */
-		   !XidIsRemovable(vistest, HdrXid(&walk->hdr)) &&
+		   !HdrIsSeenByAll(vistest, &walk->hdr) &&
 		   leads_on(walk) && go_back(w, choose_step))
 		w->steps++;
 	return w->no_links ? -1 : w->steps;

@@ -53,7 +53,7 @@ bool
 inplace_removable_here(Relation rel, InplaceTupleHeader base, XidStatus status)
 {
 	return status == XID_COMMITTED &&
-		XidIsRemovable(GlobalVisTestFor(rel), HdrXid(base));
+		HdrIsSeenByAll(GlobalVisTestFor(rel), base);
 }
 
 bool

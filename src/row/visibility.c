@@ -798,7 +798,7 @@ inplace_row_state(Relation rel, InplaceTupleHeader tup, Buffer buffer,
 	gone = (tup->t_infomask & IP_FROZEN) != 0 ||
 		(TransactionIdIsValid(oldest_xmin) &&
 		 TransactionIdPrecedes(HdrXid(tup), oldest_xmin)) ||
-		(vistest != NULL && XidIsRemovable(vistest, HdrXid(tup)));
+		(vistest != NULL && HdrIsSeenByAll(vistest, tup));
 
 	if (tup->t_infomask & IP_DELETED)
 		return gone ? ROW_DEAD : ROW_RECENTLY_DEAD;

@@ -187,7 +187,8 @@ walk_back(ChainWalk *walk, TransactionId horizon, TransactionId needed_from)
 {
 	bool		found;
 
-	if (!HdrHasUndo(&walk->hdr) || TransactionIdPrecedes(HdrXid(&walk->hdr), horizon))
+	if (!HdrHasUndo(&walk->hdr) || (walk->hdr.t_infomask & IP_FROZEN) ||
+		TransactionIdPrecedes(HdrXid(&walk->hdr), horizon))
 		return false;
 	found = inplace_walk_on(walk, true, choose_needed, &needed_from);
 

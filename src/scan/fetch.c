@@ -104,7 +104,7 @@ fetch_visible(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 		{
 			RowVersionInfo vi;
 
-			lock_predicate(rel, blk, off, tup->t_tag, snapshot, tup->t_xid);
+			lock_predicate(rel, blk, off, tup->t_tag, snapshot, HdrXid(tup));
 			RowFillInfo(tup, &vi);
 			inplace_store_tuple(slot, RelationGetRelid(rel), &tid, tup,
 								RowLength(tup, lp), &vi, true);
@@ -243,7 +243,7 @@ row_is_gone(Relation rel, Buffer buffer, Page page, int off,
 	if (!TransactionIdIsNormal(tup->t_xid))
 		return false;			/* damaged */
 	return (tup->t_infomask & IP_DELETED) == 0 ||
-		!XidIsRemovable(vistest, HdrXid(tup));
+		!HdrIsSeenByAll(vistest, tup);
 }
 
 /*

@@ -191,7 +191,7 @@ list_visible(InplaceScanDesc scan, Page page, const OffsetNumber *offs,
 			/* of a version in undo the tag is not known yet: lock the page */
 			TidSetVersion(&tid, scan->cblock, off, tup->t_tag);
 			if (entry == off)
-				PredicateLockTID(rel, &tid, snapshot, tup->t_xid);
+				PredicateLockTID(rel, &tid, snapshot, HdrXid(tup));
 			else
 				PredicateLockPage(rel, scan->cblock, snapshot);
 		}

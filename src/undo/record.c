@@ -362,7 +362,8 @@ may_be_of_table(Relation rel, const UndoRecord *rec,
 	return newer == NULL ||
 		(!(newer->t_infomask & IP_FROZEN) &&
 		 (!TransactionIdPrecedes(HdrXid(newer), GetOldestNonRemovableTransactionId(rel)) ||
-		  !TransactionIdDidCommit(newer->t_xid)));
+		  (!(newer->t_infomask & IP_COMMITTED) &&
+		   !TransactionIdDidCommit(newer->t_xid))));
 }
 
 /*

@@ -60,7 +60,7 @@ UndoRecordXid(const char *raw, Size maxlen)
 		return hdr->ur_xid;
 	if (!UndoParse(raw, maxlen, NULL, &rec))
 		return InvalidTransactionId;
-	return rec.old.t_xid;
+	return HdrXid(&rec.old);
 }
 
 /*

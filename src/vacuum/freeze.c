@@ -10,12 +10,12 @@
  *
  * Ids that a page holds back
  *	  - t_xid, unless frozen;
- *	  - the lockers (an xid or a multixact), if any is still running;
+ *	  - the lockers (an xid, or a multixact and all of its members), if any is still running;
  *	  - if t_xid is not known to be committed: the ids in the version that a
  *		rollback would bring back to this page.  It is in undo, where it cannot
  *		be frozen, so relfrozenxid has to wait for the transaction to end.
  *	  Versions that only old snapshots still read do not matter: that they
- *	  committed is noted in their headers, and undo goes before the clog does.
+ *	  committed is noted in their headers, so nobody asks the clog.
  *
  *-------------------------------------------------------------------------
  */
@@ -50,14 +50,43 @@ hold_mxid(MultiXactId *oldest, MultiXactId multi)
 		*oldest = multi;
 }
 
+/*
+ * Who looks at a multixact asks about its members, those that have ended too.  False if one precedes
+ * "limit".  (A multixact that cannot be right is left to be reported by others.)
+ */
+static bool
+hold_members(InplaceVacuum *vac, TransactionId *oldest, MultiXactId multi,
+			 TransactionId limit)
+{
+	MultiXactMember *members;
+	int			nmembers;
+	bool		result = true;
+
+	if (MultiXactIdPrecedes(multi, vac->rel->rd_rel->relminmxid) ||
+		!MultiXactIdPrecedes(multi, ReadNextMultiXactId()))
+		return true;
+	nmembers = GetMultiXactIdMembers(multi, &members, false, false);
+	for (int i = 0; i < nmembers; i++)
+	{
+		hold_xid(oldest, members[i].xid);
+		if (TransactionIdPrecedes(members[i].xid, limit))
+			result = false;
+	}
+	if (nmembers > 0)
+		pfree(members);
+	return result;
+}
+
 /* something that stays, frozen or not */
-static inline void
-hold_always(PageSurvey *survey, TransactionId xid, bool multi)
+static void
+hold_always(InplaceVacuum *vac, PageSurvey *survey, TransactionId xid, bool multi)
 {
 	if (multi)
 	{
 		hold_mxid(&survey->oldest_mxid, xid);
 		hold_mxid(&survey->oldest_mxid_nofreeze, xid);
+		(void) hold_members(vac, &survey->oldest_xid, xid, InvalidTransactionId);
+		(void) hold_members(vac, &survey->oldest_xid_nofreeze, xid, InvalidTransactionId);
 	}
 	else
 	{
@@ -108,7 +137,7 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 			uint32		locker;
 
 			memcpy(&locker, rec->payload, sizeof(locker));
-			hold_always(survey, locker,
+			hold_always(vac, survey, locker,
 						(hdr.t_infomask & IP_LOCK_MULTI) != 0);
 			hdr = rec->old;
 			continue;			/* the same version, without the lock */
@@ -116,9 +145,9 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 
 		hdr = rec->old;
 		if ((hdr.t_infomask & IP_FROZEN) == 0)
-			hold_always(survey, hdr.t_xid, false);
+			hold_always(vac, survey, hdr.t_xid, false);
 		if (HdrHasDirectLocker(&hdr))
-			hold_always(survey, HdrDirectLocker(&hdr),
+			hold_always(vac, survey, HdrDirectLocker(&hdr),
 						(hdr.t_infomask & IP_LOCK_MULTI) != 0);
 
 		if ((hdr.t_infomask & IP_FROZEN) != 0 ||
@@ -133,7 +162,7 @@ hold_older_versions(InplaceVacuum *vac, OffsetNumber off,
 				uint32		locker;
 
 				memcpy(&locker, rec->payload, sizeof(locker));
-				hold_always(survey, locker,
+				hold_always(vac, survey, locker,
 							(hdr.t_infomask & IP_LOCK_MULTI) != 0);
 			}
 			break;
@@ -164,14 +193,14 @@ survey_lockers(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 
 	if (recorded && inplace_lockers_alive(&lockers))
 	{
-		hold_always(survey, lockers.xid, lockers.multi);
+		hold_always(vac, survey, lockers.xid, lockers.multi);
 		return false;
 	}
 
 	/* without a base there is nothing to put in its place */
 	if (!TransactionIdIsValid(lockers.base.t_xid))
 	{
-		hold_always(survey, lockers.xid, lockers.multi);
+		hold_always(vac, survey, lockers.xid, lockers.multi);
 		return false;
 	}
 
@@ -192,7 +221,9 @@ survey_lockers(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	else if (lockers.multi)
 	{
 		hold_mxid(&survey->oldest_mxid_nofreeze, lockers.xid);
-		if (MultiXactIdPrecedes(lockers.xid, vac->cutoffs.MultiXactCutoff))
+		if (MultiXactIdPrecedes(lockers.xid, vac->cutoffs.MultiXactCutoff) ||
+			!hold_members(vac, &survey->oldest_xid_nofreeze, lockers.xid,
+						  vac->cutoffs.FreezeLimit))
 			survey->freeze_required = true;
 	}
 	else
@@ -255,7 +286,7 @@ survey_row(InplaceVacuum *vac, Buffer buffer, OffsetNumber off,
 	else
 	{
 		survey->all_visible = survey->all_frozen = false;
-		hold_always(survey, tup->t_xid, false);
+		hold_always(vac, survey, tup->t_xid, false);
 	}
 
 	/*

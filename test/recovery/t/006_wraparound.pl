@@ -29,6 +29,26 @@ $node->safe_psql('postgres', q{
 	INSERT INTO calm SELECT i, 'calm' FROM generate_series(1, 3000) i;
 });
 my $calm = contents($node, 'calm');
+
+# A row keeps a multixact whose members have ended, as long as that costs nothing else.  Who looks at
+# it asks about them, so the table's xids reach back to them.
+$node->safe_psql('postgres', q{CREATE UNLOGGED TABLE m (id int) USING inplace; INSERT INTO m VALUES (1)});
+$node->safe_psql('postgres', 'VACUUM (FREEZE) m');
+my @lockers = map { psql_session($node) } 1, 2;
+$_->query('BEGIN; SELECT * FROM m FOR KEY SHARE') foreach @lockers;
+$_->query('COMMIT') foreach @lockers;
+is(one($node, q{SELECT count(*) FROM inplace.page_items('m', 0) i, pg_get_multixact_members(i.multi)}), 2,
+	'a row has a multixact with two members');
+$node->safe_psql('postgres', 'SELECT pg_current_xact_id()') foreach 1 .. 3;
+$node->safe_psql('postgres', q{SET vacuum_freeze_table_age = 0; VACUUM m});
+is(one($node, q{SELECT count(*) FROM inplace.page_items('m', 0) i, pg_get_multixact_members(i.multi) x, pg_class c
+	WHERE c.oid = 'm'::regclass AND x.xid::text::bigint < c.relfrozenxid::text::bigint}), 0,
+	'... none of which relfrozenxid has gone past');
+use_up_xids($node);
+$node->safe_psql('postgres', q{SET vacuum_freeze_table_age = 0; VACUUM m});
+is(one($node, q{SELECT count(*) FROM inplace.page_items('m', 0) WHERE multi IS NOT NULL}), 0, 'one that has become old is taken off');
+$_->quit foreach @lockers;
+$node->safe_psql('postgres', 'DROP TABLE m');
 my $n = 0;
 
 # What a jump must not hurt: updated, moved, deleted, locked, rolled back rows.
