@@ -16,11 +16,6 @@ CREATE INDEX t_h ON t USING hash (h);
 CREATE INDEX t_s ON t USING hash (s);
 CREATE INDEX t_h_part ON t USING hash (h) WHERE n > 5;
 CREATE INDEX t_h_expr ON t USING hash ((h / 2));
--- From the next update on each of the indexes takes them in place.
-INSERT INTO t VALUES (0, '(0,0)', '[1,2)', 1, 's', 9, 'p');
-UPDATE t SET p = '(1,0)', r = '[1,3)', n = 8 WHERE id = 0;
-DELETE FROM t WHERE id = 0;
-
 VACUUM ANALYZE t;
 
 CREATE TABLE places AS SELECT id, ctid AS place FROM t;

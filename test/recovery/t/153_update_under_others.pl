@@ -31,7 +31,7 @@ $primary->safe_psql('postgres', q{
 	CREATE INDEX t_p ON t USING gist (p);
 	CREATE VIEW stale AS SELECT count(*) FROM generate_series(0, pg_relation_size('t') / 8192 - 1) b,
 		LATERAL inplace.page_items('t', b) WHERE 'STALE' = ANY (flags);
-	-- the GiST index takes updates from the next one on
+	-- the GiST index is marked before there is a standby
 	UPDATE t SET p = p + point(1, 0) WHERE id = 1;
 	CREATE TABLE places AS SELECT id, ctid AS place FROM t;
 	VACUUM (FREEZE) t;
