@@ -37,6 +37,7 @@
 #include "index/index.h"
 #include "index/merge_leaves.h"
 #include "index/other_method.h"
+#include "index/unmarked_scan.h"
 #include "own.h"
 #include "page/protect.h"
 #include "modify/modify.h"
@@ -82,6 +83,7 @@ InplaceShmemRequest(void)
 	RequestAddinShmemSpace(FreezeShmemSize());
 	RequestAddinShmemSpace(WalProtectShmemSize());
 	RequestAddinShmemSpace(InFlightShmemSize());
+	RequestAddinShmemSpace(UnmarkedScanShmemSize());
 	RequestAddinShmemSpace(StandbyScanShmemSize());
 	RequestAddinShmemSpace(OlderKeysShmemSize());
 	RequestAddinShmemSpace(PageGuessShmemSize());
@@ -100,6 +102,7 @@ InplaceShmemStartup(void)
 	FreezeShmemInit();
 	WalProtectShmemInit();
 	InFlightShmemInit();
+	UnmarkedScanShmemInit();
 	StandbyScanShmemInit();
 	OlderKeysShmemInit();
 	PageGuessShmemInit();

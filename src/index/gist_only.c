@@ -16,12 +16,15 @@
  * distance from the index, too.  So it is not said where the query's order is by a
  * column of the table, which the scan needs, then.
  *
- * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  It
- * takes no updates as long as there are snapshots to which the mark's transaction may be
- * running.  So when a query begins, the index is looked at once more.  If there is a mark and the
- * query's snapshot is none of those, the query ends with an error, and can be repeated.  Plans that
- * are kept are made anew then.  For most of them the transaction that sets the mark sees to
- * that, but it may be rolled back.
+ * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  So a query
+ * with such a scan is registered when it begins (unmarked_scan.c), until its memory goes, and then
+ * looks at the index once more.  If that takes no updates it does not begin to.  That holds for
+ * scans that are set up later, too: in parallel workers, which are registered themselves
+ * besides, and for rows that are checked anew.  If it takes updates already, the query ends with an
+ * error, and can be repeated.  Plans that are kept are made anew when the mark is set, and so
+ * rarely come to this.
+ *
+ * A standby has no part in that; see inplace_other_may_take().
  *
  *-------------------------------------------------------------------------
  */
@@ -34,6 +37,7 @@
 #include "index/index.h"
 #include "index/other_mark.h"
 #include "index/other_method.h"
+#include "index/unmarked_scan.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
@@ -42,6 +46,7 @@
 #include "own.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/plancache.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
@@ -133,6 +138,25 @@ returns_key(Relation index)
 	return true;
 }
 
+static void
+query_ended(void *arg)
+{
+	inplace_unmarked_end((UnmarkedScan *) arg);
+}
+
+/* the index is to take no updates until the memory of the query goes */
+static void
+register_query(MemoryContext cxt, Oid indexid)
+{
+	UnmarkedScan *scan = MemoryContextAllocZero(cxt, sizeof(UnmarkedScan));
+	MemoryContextCallback *callback = MemoryContextAlloc(cxt, sizeof(MemoryContextCallback));
+
+	callback->func = query_ended;
+	callback->arg = scan;
+	MemoryContextRegisterResetCallback(cxt, callback);
+	inplace_unmarked_begin(scan, indexid);
+}
+
 /* a query with such a scan is about to begin */
 void
 inplace_gist_only_check(IndexOnlyScanState *ios, Snapshot snapshot)
@@ -143,8 +167,11 @@ inplace_gist_only_check(IndexOnlyScanState *ios, Snapshot snapshot)
 	if (index == NULL || index->rd_rel->relam != GIST_AM_OID ||
 		!RelationIsInplace(ios->ss.ss_currentRelation) ||
 		RelationUsesLocalBuffers(index) || returns_key(index) ||
-		!inplace_other_took(index) ||
-		!inplace_other_may_take(RelationGetRelid(index), snapshot))
+		!inplace_other_took(index))
+		return;
+	InplaceRequirePreload();
+	register_query(ios->ss.ps.state->es_query_cxt, RelationGetRelid(index));
+	if (!inplace_other_may_take(RelationGetRelid(index), snapshot))
 		return;
 	ResetPlanCache();
 	ereport(ERROR,

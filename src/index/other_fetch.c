@@ -11,7 +11,8 @@
  *	   the index, so that is done here.
  *	 - A row is returned once (GiST).  It may be updated after it was returned, and the scan
  *	   come to its new entry, which leads to the version that was returned.  So all rows
- *	   that are returned are noted, if the index is marked as one with such updates.  A hash
+ *	   that are returned are noted, if the index is marked as one with such updates.  If it is
+ *	   not, it does not come to be one of those while the scan runs (unmarked_scan.c).  A hash
  *	   index has a TID once under a hash value (other_method.c), and can be read backward,
  *	   where no row would be the first.
  *	 - Where a GiST index returns rows by their distance, that of the entry which the
@@ -40,6 +41,8 @@
 #include "index/other_fetch.h"
 #include "index/other_mark.h"
 #include "index/other_method.h"
+#include "index/unmarked_scan.h"
+#include "nodes/execnodes.h"
 #include "page/compare.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
@@ -86,17 +89,34 @@ has_been_returned(OtherFetch *of, const ItemPointerData *tid)
 }
 
 /*
- * May rows be updated in place under the index while the snapshot is there?  What is found out
- * first holds for the scan (other_mark.c).
+ * Is the query that runs about to change rows, or to lock them, most likely for that?  Its scans had
+ * better not stand in their own way.
+ */
+static bool
+query_changes_rows(void)
+{
+	PlannedStmt *stmt = inplace_executor_estate == NULL ? NULL :
+		inplace_executor_estate->es_plannedstmt;
+
+	return stmt != NULL &&
+		(stmt->commandType == CMD_UPDATE || stmt->commandType == CMD_MERGE ||
+		 stmt->hasModifyingCTE || stmt->rowMarks != NIL);
+}
+
+/*
+ * May rows be updated in place under the index while the scan runs?  What is found out first
+ * holds for the scan (other_mark.c).
  */
 static bool
 matters(OtherFetch *of, Relation index)
 {
 	if (!of->asked)
 	{
-		of->marked = inplace_other_marked(index->rd_rel->relpersistence,
-										  RelationGetRelid(index));
 		of->asked = true;
+		of->marked = inplace_other_took(index) &&
+			(query_changes_rows() ||
+			 inplace_other_marked_for_scan(index->rd_rel->relpersistence,
+										   RelationGetRelid(index), &of->unmarked));
 	}
 	return of->marked;
 }
@@ -135,6 +155,12 @@ inplace_other_fetch_reset(OtherFetch *of)
 	if (of->work != NULL)
 		MemoryContextDelete(of->work);
 	of->work = NULL;
+}
+
+void
+inplace_other_fetch_end(OtherFetch *of)
+{
+	inplace_unmarked_end(&of->unmarked);
 }
 
 /*

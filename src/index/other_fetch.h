@@ -13,6 +13,7 @@
 
 #include "access/relscan.h"
 #include "executor/tuptable.h"
+#include "index/unmarked_scan.h"
 
 /* what a scan keeps for it; begins as zeros */
 typedef struct OtherFetch
@@ -23,6 +24,7 @@ typedef struct OtherFetch
 	bool		asked;
 	bool		marked;			/* ... whether there may be updates in place
 								 * (other_mark.c): so it is */
+	UnmarkedScan unmarked;		/* if not, there are to be none */
 } OtherFetch;
 
 extern IndexScanDesc inplace_scan_of_fetch(IndexFetchTableData *fetch,
@@ -33,5 +35,6 @@ extern bool inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 									   const ItemPointerData *tid,
 									   TupleTableSlot *slot);
 extern void inplace_other_fetch_reset(OtherFetch *of);
+extern void inplace_other_fetch_end(OtherFetch *of);
 
 #endif							/* INPLACE_OTHER_FETCH_H */

@@ -12,19 +12,31 @@
  * If the page is full the last mark is for all indexes.  Temporary tables need no marks:
  * nobody else reads them, nor does their session with another setting.
  *
- * A scan asks once, when it returns its first row.  If there is no mark it does not note what it
- * returns (other_fetch.c), nor is an index-only scan kept from the planner (gist_only.c).
- * So the index must not take such updates as long as there are snapshots from before the mark.
- * These see the xid of the transaction that sets it as running, or as yet to come.  So it is noted,
- * and until it precedes the horizon rows move.  Then the first update that need not takes it
- * off the mark.  The record of that has standbys end what such snapshots they have.
+ * A scan of a GiST index asks once, when it returns its first row.  If there is a mark it notes what
+ * it returns (other_fetch.c), whatever its snapshot.  If there is none it does not, nor is an
+ * index-only scan kept from the planner (gist_only.c).  The index must not take updates while
+ * such a scan runs.  Each is registered (unmarked_scan.c), and as long as there is one, the mark
+ * says that the index waits, and rows move.  The first update that meets none takes that
+ * off the mark.  Mostly it is the one that has set it.
+ *
+ * Standbys have scans of their own.  A mark that waits has the xid of the transaction that set it.
+ * The record of the end of that has standbys end what snapshots they have to which the xid is
+ * running, or yet to come.  So do all of those of scans that had found no mark.  While a standby
+ * is connected, or its slot holds an xmin, the index also waits until the xid precedes the horizon,
+ * so that with hot_standby_feedback no query there is ended.  (One that connects later is served
+ * by the record.)  After a promotion scans that began on the standby are registered.
+ *
+ * A mark is of no transaction: it stays when that which has set it is rolled back.  It is in WAL
+ * before any update that relies on it.  After a crash in between the index waits, and no scan runs.
+ * Of a mark for all others scans of any index count.
  *
  * GIN and hash indexes do not wait: what is done about them is decided when a stale row is met.
  *
  * The setting does not change while the server runs.  So where it is off, the marks are as they
  * are, but on a standby, whose primary may have it on.
  *
- * Lock order: the meta page alone.
+ * Lock order: the meta page alone.  Under it the slots of unmarked_scan.c are read and written,
+ * which takes no lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,6 +45,10 @@
 #include "access/transam.h"
 #include "index/other_mark.h"
 #include "index/other_method.h"
+#include "index/unmarked_scan.h"
+#include "storage/procarray.h"
+#include "storage/sinval.h"
+#include "undo/seen.h"
 #include "undo/undo.h"
 #include "undo/undorel.h"
 #include "utils/hsearch.h"
@@ -44,8 +60,8 @@ typedef struct OtherMark
 {
 	Oid			indexid;		/* InvalidOid: all that have none of their own */
 	uint32		unused;
-	FullTransactionId since;	/* the index takes updates when this precedes
-								 * the horizon; invalid: it does */
+	FullTransactionId since;	/* its xid, while the index waits; else
+								 * invalid: the index takes updates */
 } OtherMark;
 
 #define MAX_MARKS \
@@ -191,6 +207,31 @@ inplace_other_marked(char persistence, Oid indexid)
 	return (mark != NULL ? mark->state : look_at_mark(undorel, indexid)) != MARK_NONE;
 }
 
+/*
+ * The same question by a scan of a GiST index that is about to return its first row.  If there is no
+ * mark the index takes no updates until the scan is ended, by inplace_unmarked_end(), or the
+ * transaction is.
+ */
+bool
+inplace_other_marked_for_scan(char persistence, Oid indexid, UnmarkedScan *scan)
+{
+	Relation	undorel;
+	KnownMark  *mark = NULL;
+
+	if (persistence == RELPERSISTENCE_TEMP)
+		return inplace_update_under_others;
+	undorel = UndoRelGet(UNDO_LOGGED, true);
+	if (undorel != NULL)
+		mark = find_known(undorel, indexid);
+	if (mark != NULL)
+		return mark->state != MARK_NONE;
+	inplace_unmarked_begin(scan, indexid);
+	if (undorel == NULL || look_at_mark(undorel, indexid) == MARK_NONE)
+		return false;
+	inplace_unmarked_end(scan);
+	return true;
+}
+
 /* a copy of the mark of such an index, or of the one for all others; false if there is none */
 static bool
 read_mark(Oid indexid, OtherMark *copy)
@@ -212,8 +253,9 @@ read_mark(Oid indexid, OtherMark *copy)
 }
 
 /*
- * Does an index of a table that is not temporary take updates, or may it begin to while the
- * snapshot is there?  That has been taken before.  No page is locked.
+ * Does an index of a table that is not temporary take updates, or may it begin to while a scan is
+ * there?  That is registered already, and its snapshot taken.  On a standby nobody asks who is
+ * registered: snapshots are ended to which the mark's xid is running.  No page is locked.
  */
 bool
 inplace_other_may_take(Oid indexid, Snapshot snapshot)
@@ -222,9 +264,11 @@ inplace_other_may_take(Oid indexid, Snapshot snapshot)
 
 	if (!read_mark(indexid, &mark))
 		return false;
-	return !FullTransactionIdIsValid(mark.since) ||
-		is_long_ago(mark.since, ReadNextFullTransactionId()) ||
-		TransactionIdPrecedes(XidFromFullTransactionId(mark.since), snapshot->xmin);
+	if (!FullTransactionIdIsValid(mark.since))
+		return true;
+	return RecoveryInProgress() &&
+		(is_long_ago(mark.since, ReadNextFullTransactionId()) ||
+		 TransactionIdPrecedes(XidFromFullTransactionId(mark.since), snapshot->xmin));
 }
 
 /*
@@ -269,17 +313,31 @@ add_mark(Page meta, Oid indexid, bool waits, FullTransactionId xid)
 }
 
 /*
- * Mark the index if it has none.  Returns what the mark says then.  Plans that were made
- * without the mark are to be made anew.
+ * Have all sessions plan anew what they have planned without the mark.  They hear of it at once,
+ * since the mark is there however the transaction ends.
  */
-static FullTransactionId
+static void
+tell_of_mark(Oid relid)
+{
+	SharedInvalidationMessage msg;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.rc.id = SHAREDINVALRELCACHE_ID;
+	msg.rc.dbId = MyDatabaseId;
+	msg.rc.relId = relid;
+	SendSharedInvalidMessages(&msg, 1);
+}
+
+/*
+ * Mark the index if it has none.  Returns what the mark is then.
+ */
+static OtherMark
 see_to_mark(Relation undorel, Relation table, Oid indexid, bool waits)
 {
 	FullTransactionId xid = GetTopFullTransactionId();
 	Buffer		meta = ReadBuffer(undorel, UNDO_META_BLOCK);
 	OtherMark  *mark;
-	FullTransactionId since;
-	bool		all = false;
+	OtherMark	copy;
 	bool		added = false;
 
 	LockBuffer(meta, BUFFER_LOCK_SHARE);
@@ -298,32 +356,57 @@ see_to_mark(Relation undorel, Relation table, Oid indexid, bool waits)
 		log_newpage_buffer(meta, true);
 		END_CRIT_SECTION();
 		added = true;
-		all = !OidIsValid(mark->indexid);
 	}
-	since = mark->since;
+	copy = *mark;
 	UnlockReleaseBuffer(meta);
-	if (all)
+
+	/* (the transaction's own messages are for standbys) */
+	if (added && !OidIsValid(copy.indexid))
+	{
+		tell_of_mark(InvalidOid);
 		CacheInvalidateRelcacheAll();
+	}
 	else if (added && waits)
+	{
+		tell_of_mark(RelationGetRelid(table));
 		CacheInvalidateRelcache(table);
-	return since;
+	}
+	return copy;
 }
 
 /*
- * Nobody has a snapshot from before the mark any more.  On standbys somebody may.  (A mark that
- * has waited for long may be so old that its xid means nothing to them.)
+ * May queries of standbys lose their snapshots, if the index begins to take updates?
  */
-static void
+static bool
+standbys_are_concerned(void)
+{
+	TransactionId xmin;
+	TransactionId catalog_xmin;
+
+	ProcArrayGetReplicationSlotXmin(&xmin, &catalog_xmin);
+	return TransactionIdIsValid(xmin) || UndoStandbyConnected();
+}
+
+/*
+ * Have the index take updates; false if a scan is registered.  (A mark that has waited for long may
+ * be so old that its xid means nothing to standbys.)
+ */
+static bool
 end_waiting(Relation undorel, Oid indexid)
 {
 	FullTransactionId next = ReadNextFullTransactionId();
 	Buffer		meta = ReadBuffer(undorel, UNDO_META_BLOCK);
 	OtherMark  *mark;
+	bool		ended = true;
 
 	LockBuffer(meta, BUFFER_LOCK_EXCLUSIVE);
 	mark = find_mark(BufferGetPage(meta), indexid);
 	Assert(mark != NULL);
-	if (FullTransactionIdIsValid(mark->since))
+	if (!FullTransactionIdIsValid(mark->since))
+		;						/* somebody else has done it */
+	else if (inplace_unmarked_any(mark->indexid))
+		ended = false;
+	else
 	{
 		TransactionId xid = XidFromFullTransactionId(mark->since);
 
@@ -336,6 +419,7 @@ end_waiting(Relation undorel, Oid indexid)
 		END_CRIT_SECTION();
 	}
 	UnlockReleaseBuffer(meta);
+	return ended;
 }
 
 /*
@@ -346,18 +430,21 @@ bool
 inplace_other_start_taking(Relation table, Oid indexid, bool waits)
 {
 	Relation	undorel;
-	FullTransactionId since;
+	OtherMark	mark;
 
 	AssertNoPageLock();
 	if (inplace_other_known_taking(table, indexid))
 		return true;
 	undorel = UndoRelGet(UNDO_LOGGED, false);
-	since = see_to_mark(undorel, table, indexid, waits);
-	if (FullTransactionIdIsValid(since))
+	mark = see_to_mark(undorel, table, indexid, waits);
+	if (FullTransactionIdIsValid(mark.since))
 	{
-		if (!GlobalVisCheckRemovableFullXid(table, since))
+		/* (asked without the lock first, for the sake of those who wait long) */
+		if (inplace_unmarked_any(mark.indexid) ||
+			(standbys_are_concerned() &&
+			 !GlobalVisCheckRemovableFullXid(table, mark.since)) ||
+			!end_waiting(undorel, indexid))
 			return false;
-		end_waiting(undorel, indexid);
 	}
 	note_known(undorel, indexid, MARK_TAKES);
 	return true;

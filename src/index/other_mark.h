@@ -11,9 +11,12 @@
 
 #include "inplace.h"
 
+#include "index/unmarked_scan.h"
 #include "utils/snapshot.h"
 
 extern bool inplace_other_marked(char persistence, Oid indexid);
+extern bool inplace_other_marked_for_scan(char persistence, Oid indexid,
+										  UnmarkedScan *scan);
 extern bool inplace_other_may_take(Oid indexid, Snapshot snapshot);
 extern bool inplace_other_has_own_mark(Oid indexid);
 extern bool inplace_other_known_taking(Relation table, Oid indexid);

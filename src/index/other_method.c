@@ -94,11 +94,7 @@ inplace_other_took(Relation index)
 
 	if (!inplace_is_other_method(index->rd_rel->relam) || form->indisexclusion)
 		return false;
-	if (!inplace_key_is_computed(index))
-		return true;
-	/* (which columns it depends on is known of key columns alone) */
-	return form->indnatts == form->indnkeyatts &&
-		inplace_index_key(index)->readable;
+	return !inplace_key_is_computed(index) || inplace_index_key(index)->readable;
 }
 
 /*
@@ -261,11 +257,12 @@ inplace_other_leaves_place(const InplaceTupleHeaderData *base, TransactionId xid
 
 /*
  * What does the update of a row from the version "old" to the one in the slot mean
- * to an index with expressions or a predicate?  No page is locked.
+ * to an index with expressions or a predicate?  "payload": it changes INCLUDE columns.  No page is
+ * locked.
  */
 KeyChange
 inplace_other_key_change(Relation table, Relation index, InplaceTupleHeader old,
-						 TupleTableSlot *slot, ItemPointer tid)
+						 TupleTableSlot *slot, ItemPointer tid, bool payload)
 {
 	const IndexKey *key = inplace_index_key(index);
 	Datum		values[INDEX_MAX_KEYS];
@@ -280,7 +277,7 @@ inplace_other_key_change(Relation table, Relation index, InplaceTupleHeader old,
 			 RelationGetRelationName(index));
 	if (has == KEY_NONE)
 		return had == KEY_NONE ? KEY_SAME : KEY_LEFT;
-	if (had == KEY_NONE)
+	if (had == KEY_NONE || payload)
 		return KEY_NEW;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 		if (isnull[i] != old_isnull[i] ||

@@ -30,7 +30,8 @@ extern bool inplace_other_leaves_place(const InplaceTupleHeaderData *base,
 extern bool inplace_other_has_own_code(Relation index);
 extern KeyChange inplace_other_key_change(Relation table, Relation index,
 										  InplaceTupleHeader old,
-										  TupleTableSlot *slot, ItemPointer tid);
+										  TupleTableSlot *slot, ItemPointer tid,
+										  bool payload);
 extern EntrySought inplace_other_seek_entry(Relation table, Relation index,
 											ItemPointer tid, TupleTableSlot *slot,
 											EntryPlace *place);

@@ -168,7 +168,8 @@ put_set(TakingIndexes *chunk, const Bitmapset *set)
 }
 
 /*
- * An index of another method.  Of such each column of a version is in the entry's key.
+ * An index of another method.  Of such each column of a version is in the entry, as if all of them
+ * were of the key.
  */
 static void
 add_other(Relation index, TakingIndexes *t, Bitmapset **columns)
@@ -183,7 +184,8 @@ add_other(Relation index, TakingIndexes *t, Bitmapset **columns)
 	ti->waits = index->rd_rel->relam == GIST_AM_OID;
 	ti->exact = true;			/* equal keys may stand beside each other */
 	ti->computed = inplace_key_is_computed(index);
-	ti->nkeys = ti->natts = form->indnatts;
+	ti->nkeys = ti->computed ? form->indnkeyatts : form->indnatts;
+	ti->natts = form->indnatts;
 	ti->own_code = inplace_other_has_own_code(index);
 	if (ti->computed)
 		for (int i = 0; i < inplace_index_key(index)->ncolumns; i++)
@@ -191,6 +193,8 @@ add_other(Relation index, TakingIndexes *t, Bitmapset **columns)
 									inplace_index_key(index)->columns[i]);
 	for (int i = 0; i < form->indnatts; i++)
 		ti->keys[i] = form->indkey.values[i];
+	for (int i = ti->nkeys; i < ti->natts; i++)
+		columns[n] = add_column(columns[n], ti->keys[i]);
 }
 
 /*
@@ -346,7 +350,7 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 	{
 		TakingIndex *index = &taking->index[i];
 
-		index->absent = false;
+		index->absent = index->included_changed = false;
 		index->changed = index->computed &&
 			inplace_diff_overlaps(diff, TakingColumns(taking, i));
 		for (int k = index->computed ? index->nkeys : 0; k < index->natts; k++)
@@ -355,6 +359,8 @@ inplace_taking_changed(TakingIndexes *taking, const RowDiff *diff)
 				continue;
 			if (k < index->nkeys)
 				index->changed = true;
+			else if (index->other)
+				index->included_changed = true;
 			else
 				taking->payload_changed = true;
 		}
@@ -497,7 +503,8 @@ verify_key(Relation rel, TakingIndex *ti, InplaceTupleHeader old, Size len,
 	else if (!ti->other)
 		change = inplace_key_change(rel, index, old, slot, tid);
 	else if (ti->computed)
-		change = inplace_other_key_change(rel, index, old, slot, tid);
+		change = inplace_other_key_change(rel, index, old, slot, tid,
+										  ti->included_changed);
 	if (sought && change == KEY_NEW &&
 		(*entry = inplace_other_seek_entry(rel, index, tid, slot,
 										   &ti->place)) == ENTRY_NOT_SEEN)

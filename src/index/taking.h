@@ -33,6 +33,8 @@ typedef struct TakingIndex
 	/* by the update at hand: */
 	bool		changed;		/* its key, or as long as that is not known
 								 * what it is computed from */
+	bool		included_changed;	/* of another method, and computed:
+									 * INCLUDE columns */
 	KeyChange	key_change;
 	bool		absent;			/* no entry with the new key can be there; of
 								 * another method: none but the old key's */

@@ -196,8 +196,11 @@ inplace_index_fetch_reset(IndexFetchTableData *data)
 static void
 inplace_index_fetch_end(IndexFetchTableData *data)
 {
+	InplaceIndexFetchData *fetch = (InplaceIndexFetchData *) data;
+
 	inplace_index_fetch_reset(data);
-	ScanPinEnd(&((InplaceIndexFetchData *) data)->pin);
+	inplace_other_fetch_end(&fetch->other);
+	ScanPinEnd(&fetch->pin);
 	pfree(data);
 }
 

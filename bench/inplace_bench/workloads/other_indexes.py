@@ -37,7 +37,7 @@ class OtherIndex(Workload):
                f" FROM generate_series(1, {self.rows(p)}) g",
                *[f"CREATE INDEX things_{c} ON things {using(db)} ({c})" for c in ("owner", "made", "note")],
                f"CREATE INDEX things_changed ON things {self.index}",
-               # a GiST index takes updates in place from the next one on
+               # a GiST index has its mark from here on, so that scans note rows
                self.change.replace(":id", "1"),
                "VACUUM ANALYZE things")
 

@@ -12,6 +12,7 @@ use InplaceTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $primary = new_node('primary', allows_streaming => 1, conf => q{
 default_table_access_method = 'inplace'
@@ -31,7 +32,7 @@ $primary->safe_psql('postgres', q{
 	CREATE INDEX t_p ON t USING gist (p);
 	CREATE VIEW stale AS SELECT count(*) FROM generate_series(0, pg_relation_size('t') / 8192 - 1) b,
 		LATERAL inplace.page_items('t', b) WHERE 'STALE' = ANY (flags);
-	-- the GiST index takes updates from the next one on
+	-- the GiST index is marked before there is a standby
 	UPDATE t SET p = p + point(1, 0) WHERE id = 1;
 	CREATE TABLE places AS SELECT id, ctid AS place FROM t;
 	VACUUM (FREEZE) t;
@@ -119,6 +120,42 @@ for my $steps (['VACUUM (INDEX_CLEANUP on) t'], ['VACUUM (INDEX_CLEANUP on) t', 
 	is($primary->safe_psql('postgres', 'SELECT * FROM stale'), '0', "crash $n: no row is marked any more");
 	is($primary->safe_psql('postgres', q{SELECT count(*) FROM inplace.check('t')}), '0', "crash $n: check");
 }
+
+# A standby's scan that began before the index is marked has not noted what it has returned.  While a
+# standby is connected the index waits for its feedback.
+$standby->append_conf('postgresql.conf', "hot_standby_feedback = on\nwal_receiver_status_interval = '1s'\n");
+$standby->reload;
+$primary->safe_psql('postgres', q{
+	CREATE TABLE f (id int PRIMARY KEY, p point) WITH (fillfactor = 40);
+	CREATE INDEX f_p ON f USING gist (p);
+	INSERT INTO f SELECT i, point(i, 0) FROM generate_series(1, 2000) i});
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+sub moves
+{
+	return $primary->safe_psql('postgres', q{
+		SELECT ctid AS old FROM f WHERE id = 1 \gset
+		UPDATE f SET p = p + point(3000, 0) WHERE id = 1 RETURNING ctid <> :'old'::tid}) eq 't' ? 1 : 0;
+}
+my $reader = psql_session($standby);
+$reader->query_safe(q{SET enable_seqscan = off; SET enable_bitmapscan = off; SET cursor_tuple_fraction = 0.001; BEGIN;
+	DECLARE c CURSOR FOR SELECT id FROM f WHERE p >> point(0, 0); MOVE 5 FROM c;});
+my $xmin = $standby->safe_psql('postgres', q{SELECT min(backend_xmin::text::bigint) FROM pg_stat_activity WHERE state = 'idle in transaction'});
+ok(defined poll_value($primary, "SELECT xmin::text = '$xmin' FROM pg_replication_slots WHERE slot_name = 's1'", 60), 'the standby tells of its snapshot');
+is(moves(), 1, 'rows move beside an older scan of the standby') for 1 .. 2;
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is($reader->query_safe('FETCH ALL FROM c') =~ tr/\n// + 1, 1995, 'the scan goes on, and returns each row once');
+$reader->query_safe('COMMIT');
+my $moves = 1;
+for (1 .. 100)
+{
+	last unless $moves = moves();
+	usleep(200_000);
+}
+is($moves, 0, 'then rows are updated in place');
+$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM places;');
+is(moves(), 0, 'also beside a snapshot of the standby that is younger than the mark');
+$reader->quit;
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 
 # The standby as a primary.
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));

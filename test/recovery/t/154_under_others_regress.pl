@@ -37,7 +37,7 @@ sub dead_after
 		INSERT INTO hot SELECT i, point(i, i), ARRAY[i] FROM generate_series(1, 100) i;
 		CREATE INDEX hot_p ON hot USING gist (p);
 		CREATE INDEX hot_a ON hot USING gin (a);
-		UPDATE hot SET p = p + point(0, 1) WHERE id = 100;	-- the next ones may be in place
+		UPDATE hot SET p = p + point(0, 1) WHERE id = 100;	-- the index has its mark
 		CREATE TABLE IF NOT EXISTS hot_places (id int, place tid);
 		TRUNCATE hot_places;
 		INSERT INTO hot_places SELECT id, ctid FROM hot;
@@ -191,27 +191,37 @@ my $spot = -s $off->logfile;
 $off->safe_psql('postgres', 'VACUUM spot');
 like(slurp_file($off->logfile, $spot), qr/index "spot_a": deleted \d{3} stale entries/, 'one row that was updated 500 times');
 
-# A GiST index waits for snapshots from before it was marked.
-$off->safe_psql('postgres', q{
-	CREATE TABLE w (id int PRIMARY KEY, p point) WITH (fillfactor = 50);
-	INSERT INTO w SELECT i, point(i, i) FROM generate_series(1, 100) i;
-	CREATE INDEX w_p ON w USING gist (p)});
+# A GiST index does not wait for snapshots from before it was marked, but for scans.
+sub gist_table
+{
+	my ($name) = @_;
+	$off->safe_psql('postgres', qq{
+		CREATE TABLE $name (id int PRIMARY KEY, p point) WITH (fillfactor = 50);
+		INSERT INTO $name SELECT i, point(i, i) FROM generate_series(1, 100) i;
+		CREATE INDEX ${name}_p ON $name USING gist (p)});
+}
 sub moves
 {
-	return $off->safe_psql('postgres', q{
-		SELECT ctid AS old FROM w WHERE id = 7 \gset
-		UPDATE w SET p = p + point(1, 0) WHERE id = 7 RETURNING ctid <> :'old'::tid AS moved}) eq 't' ? 1 : 0;
+	my ($name) = @_;
+	return $off->safe_psql('postgres', qq{
+		SELECT ctid AS old FROM $name WHERE id = 7 \\gset
+		UPDATE $name SET p = p + point(1, 0) WHERE id = 7 RETURNING ctid <> :'old'::tid AS moved}) eq 't' ? 1 : 0;
 }
+my $scan = q{SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN;
+	DECLARE c CURSOR FOR SELECT id FROM %s WHERE p <@ box '(0,0),(1000,1000)'; MOVE 5 FROM c; SELECT pg_backend_pid()};
+gist_table($_) for qw(w w2 w3);
 my $old = psql_session($off);
 $old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM w;');
-is(moves(), 1, 'the first update moves the row');
-is(moves(), 1, 'and the next, while there is an older snapshot');
+is(moves('w'), 0, 'the first update is in place beside an older snapshot');
 $old->query_safe('COMMIT');
-is(moves(), 0, 'then it is in place');
-$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM w;');
-is(moves(), 0, 'also beside a younger snapshot');
-$old->query_safe('COMMIT');
-$old->quit;
+my $pid = $old->query_safe(sprintf $scan, 'w2');
+is(moves('w2'), 1, 'the first update moves the row beside a scan');
+is(moves('w2'), 1, 'and so does the next');
+is($off->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 60000)"), 't', '... whose session is terminated');
+is(moves('w2'), 0, 'then it is in place');
+eval { $old->quit };
+my $other = psql_session($off);
+$other->query_safe(sprintf $scan, 'w3');
 
 # When there is no room for one more mark all indexes have one.
 $off->safe_psql('postgres', q{
@@ -228,11 +238,16 @@ $off->safe_psql('postgres', q{
 			COMMIT;
 		END LOOP;
 	END $$});
+$off->safe_psql('postgres', 'UPDATE m520 SET p = point(3, 3); UPDATE m520 SET p = point(4, 4)');
+is($off->safe_psql('postgres', q{SET enable_seqscan = off; SELECT p FROM m520 WHERE p <@ box '(0,0),(9,9)'}), '(4,4)', 'the last of them');
+$off->safe_psql('postgres', 'ALTER TABLE m520 ADD id int DEFAULT 7');
+is(moves('m520'), 1, 'they wait for scans of any index');
+is($other->query_safe('MOVE ALL FROM c; COMMIT'), '', 'one ends');
+is(moves('m520'), 0, 'then they take updates in place');
+$other->quit;
 my $from = -s $off->logfile;
 $off->safe_psql('postgres', 'UPDATE n SET n = 2; VACUUM (INDEX_CLEANUP on) n');
 like(slurp_file($off->logfile, $from), qr/index "n_a": deleted \d+ stale entries/, 'more indexes than there is room for');
-$off->safe_psql('postgres', 'UPDATE m520 SET p = point(3, 3); UPDATE m520 SET p = point(4, 4)');
-is($off->safe_psql('postgres', q{SET enable_seqscan = off; SELECT p FROM m520 WHERE p <@ box '(0,0),(9,9)'}), '(4,4)', 'the last of them');
 check_log($off);
 
 # A session that has seen the mark of an extension whose creation is rolled back marks the

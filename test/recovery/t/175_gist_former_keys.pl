@@ -26,7 +26,7 @@ $primary->safe_psql('postgres', q{
 	CREATE TABLE t (id int PRIMARY KEY, n int, p point) WITH (fillfactor = 80);
 	INSERT INTO t SELECT i, 0, point((i * 7919) % 1000, (i * 104729) % 997) FROM generate_series(1, 3000) i;
 	CREATE INDEX t_p ON t USING gist (p);
-	-- the index takes updates from the next one on
+	-- the index has its mark from here on
 	UPDATE t SET p = p + point(1, 0) WHERE id = 1;
 	VACUUM (FREEZE) t;
 });

@@ -1,0 +1,159 @@
+/*-------------------------------------------------------------------------
+ *
+ * unmarked_scan.c
+ *	  Scans of GiST indexes that do not note what they return.
+ *
+ * Such a scan relies on it that no row gets another entry in the index while it runs.  So the
+ * index must not begin to take updates in place as long as there is one (other_mark.c).
+ * There are two kinds:
+ *	 - A scan that has asked for the mark, when it returned its first row, and found none
+ *	   (other_fetch.c).  It is registered until it is ended.
+ *	 - A query with an index-only scan of an index that cannot return its key (gist_only.c).
+ *	   It is registered from its start until its memory goes.
+ *
+ * Each backend has a slot in shared memory that tells of which indexes there are any.  An
+ * index has one of 64 bits, by its OID.  So two indexes may share a bit, which only makes
+ * rows move for longer.  The slot is the backend's alone to write.
+ *
+ * Invariants
+ *	 - Whoever scans so sets its bit first, and looks at the mark then, under the lock of the meta
+ *	   page.  If the mark says that it has to note rows, it takes the bit back.
+ *	 - The index begins to take updates under the exclusive lock of that page, and only if no
+ *	   backend of the database is seen with the bit then.  A scan whose bit is not seen looks at
+ *	   the mark later, and finds it.
+ *	 - The bits of a backend go with its transaction, however that ends: a scan lasts no longer.
+ *	   What an error in a subtransaction has ended may stay registered until then.  (A cursor
+ *	   may go on that was first read in the subtransaction.)  A backend that is lost without a
+ *	   transaction's end takes all others along, and shared memory with them.
+ *
+ * Nobody waits here, and no lock is taken.  Setting a bit has a full barrier behind it, as
+ * reading the bits has before it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "inplace.h"
+
+#include "access/xact.h"
+#include "index/unmarked_scan.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+
+#define INDEX_BITS		64
+
+typedef union UnmarkedSlot
+{
+	pg_atomic_uint64 indexes;	/* a bit each */
+	char		pad[PG_CACHE_LINE_SIZE];
+} UnmarkedSlot;
+
+static UnmarkedSlot *slots = NULL;
+
+/* scans of this process, by bit, and what its slot says */
+static uint32 nscans[INDEX_BITS];
+static uint64 scanned = 0;
+
+/* counts transactions with such scans */
+static uint64 this_xact = 1;
+
+Size
+UnmarkedScanShmemSize(void)
+{
+	return add_size(PG_CACHE_LINE_SIZE, mul_size(MaxBackends, sizeof(UnmarkedSlot)));
+}
+
+void
+UnmarkedScanShmemInit(void)
+{
+	bool		found;
+
+	slots = (UnmarkedSlot *) CACHELINEALIGN(ShmemInitStruct("inplace unmarked scans",
+															UnmarkedScanShmemSize(), &found));
+	if (found)
+		return;
+	for (int i = 0; i < MaxBackends; i++)
+		pg_atomic_init_u64(&slots[i].indexes, 0);
+}
+
+static inline void
+tell(void)
+{
+	pg_atomic_write_u64(&slots[MyProc - ProcGlobal->allProcs].indexes, scanned);
+}
+
+static void
+forget_scans(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PREPARE:
+			break;
+		default:
+			return;
+	}
+	if (scanned == 0)
+		return;
+	memset(nscans, 0, sizeof(nscans));
+	scanned = 0;
+	this_xact++;
+	tell();
+}
+
+/* the caller looks at the mark afterwards */
+void
+inplace_unmarked_begin(UnmarkedScan *scan, Oid indexid)
+{
+	static bool registered = false;
+
+	Assert(scan->xact == 0);
+	Assert(MyProc - ProcGlobal->allProcs < MaxBackends);
+	if (!registered)
+		RegisterXactCallback(forget_scans, NULL);
+	registered = true;
+	scan->bit = indexid % INDEX_BITS;
+	scan->xact = this_xact;
+	if (nscans[scan->bit]++ == 0)
+	{
+		scanned |= UINT64CONST(1) << scan->bit;
+		tell();
+	}
+	pg_memory_barrier();
+}
+
+/* if it is registered */
+void
+inplace_unmarked_end(UnmarkedScan *scan)
+{
+	/* (the transaction it belonged to may have ended before) */
+	if (scan->xact == this_xact && --nscans[scan->bit] == 0)
+	{
+		/* it has read what it reads of the index */
+		pg_memory_barrier();
+		scanned &= ~(UINT64CONST(1) << scan->bit);
+		tell();
+	}
+	scan->xact = 0;
+}
+
+/*
+ * Is there such a scan of the index in this database, or of one that shares its bit?  InvalidOid: of
+ * any index.
+ */
+bool
+inplace_unmarked_any(Oid indexid)
+{
+	uint64		bits = OidIsValid(indexid) ?
+		UINT64CONST(1) << indexid % INDEX_BITS : PG_UINT64_MAX;
+
+	pg_memory_barrier();
+	for (int i = 0; i < MaxBackends; i++)
+		if ((pg_atomic_read_u64(&slots[i].indexes) & bits) != 0 &&
+			ProcGlobal->allProcs[i].databaseId == MyDatabaseId)
+			return true;
+	return false;
+}
