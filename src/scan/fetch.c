@@ -375,13 +375,28 @@ note_returned(InplaceIndexFetchData *fetch, ItemPointer tid, bool *call_again)
 		inplace_other_returns(&fetch->other, scan, tid);
 }
 
-/* is a stale row, of which the slot has the version seen, to be returned for the entry? */
+/*
+ * Is a stale row, of which the slot has the version seen, to be returned for the entry?
+ *
+ * The planner's snapshot, which wants the ends of an index, gets versions that nobody may
+ * ask for: their changes may have been rolled back, and their large values be gone.
+ */
 static pg_noinline bool
 entry_counts(InplaceIndexFetchData *fetch, const FetchedEntry *entry,
-			 ItemPointer tid, bool *call_again, TupleTableSlot *slot)
+			 ItemPointer tid, Snapshot snapshot, bool *call_again,
+			 TupleTableSlot *slot)
 {
 	IndexScanDesc scan;
 
+	if (entry->itup != NULL &&
+		snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
+	{
+		InplaceTupleHeader row = ((InplaceTupleTableSlot *) slot)->tuple;
+
+		return !TTS_IS_INPLACE(slot) || row == NULL ||
+			inplace_entry_may_match(fetch->entry_fetch.base.rel, entry->index,
+									entry->itup, row, tid);
+	}
 	if (entry->itup != NULL)
 		return inplace_fetched_entry_matches(&fetch->entry_fetch, entry, slot);
 	scan = inplace_scan_of_fetch(&fetch->entry_fetch.base, tid, call_again);
@@ -473,7 +488,7 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		note_returned(fetch, tid, call_again);
 
 	/* is the entry that led here the one of this version? */
-	if (recheck && !entry_counts(fetch, &entry, tid, call_again, slot))
+	if (recheck && !entry_counts(fetch, &entry, tid, snapshot, call_again, slot))
 	{
 		ExecClearTuple(slot);
 		found = false;
