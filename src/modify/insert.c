@@ -265,7 +265,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 	}
 	else
 	{
-		inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0);
+		inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0, true);
 		MarkBufferDirty(buffer);
 		if (RelationNeedsWAL(rel))
 			inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,

@@ -63,8 +63,14 @@ RowPage(Relation rel, Buffer buffer)
  */
 extern Size inplace_page_free_space(Page page);
 
+/* are there as many?  Mostly that is plain without a look at each row. */
+extern bool inplace_page_has_space(Page page, Size needed);
+
 /* move items together; line pointers keep their numbers */
 extern void inplace_page_compact(Page page);
+
+/* ... of the page that inplace_check_items() has been called for just now */
+extern void inplace_page_compact_checked(Page page);
 
 /*
  * Put an item on the page at offnum (InvalidOffsetNumber: a free line pointer

@@ -47,7 +47,7 @@ kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
 	inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
 
 	START_CRIT_SECTION();
-	inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0);
+	inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0, true);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
 		inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,

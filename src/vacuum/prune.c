@@ -257,7 +257,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 
 		change = phdr->pd_special - phdr->pd_upper > PRUNE_MIN_SCATTERED &&
 			hole < BLCKSZ / 2 &&
-			inplace_page_free_space(page) >= hole + PRUNE_MIN_SCATTERED;
+			inplace_page_has_space(page, hole + PRUNE_MIN_SCATTERED);
 	}
 
 	if (change)
@@ -268,7 +268,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 		START_CRIT_SECTION();
 
 		inplace_page_apply_prune(page, ps.dead, ps.ndead,
-								 ps.unused, ps.nunused, ps.trim, ps.ntrim);
+								 ps.unused, ps.nunused, ps.trim, ps.ntrim, true);
 		phdr->pd_prune_xid = ps.prune_xid;
 		MarkBufferDirty(buffer);
 		if (RelationNeedsWAL(rel))

@@ -41,12 +41,14 @@ extern XLogRecPtr inplace_log_visible(Relation rel, Buffer buffer,
 									  uint8 flags);
 
 /*
- * The page changes themselves, shared by do and redo.
+ * The page changes themselves, shared by do and redo.  "checked": inplace_check_items() has
+ * been called for the page, and nothing has changed on it since.
  */
 extern void inplace_page_apply_prune(Page page,
 									 const OffsetNumber *dead, int ndead,
 									 const OffsetNumber *unused, int nunused,
-									 const OffsetNumber *trim, int ntrim);
+									 const OffsetNumber *trim, int ntrim,
+									 bool checked);
 extern void inplace_page_apply_vacuum(Page page, const OffsetNumber *unused,
 									  int nunused);
 extern void inplace_page_apply_freeze(Page page,
