@@ -44,28 +44,6 @@
 StaticAssertDecl(RowPageLower(1) + InplaceMaxTupleSize <= BLCKSZ,
 				 "no room for the mark of a page");
 
-typedef struct PageItem
-{
-	uint16		off;
-	uint16		len;
-	OffsetNumber lp;
-	bool		aligned;
-} PageItem;
-
-typedef struct PageItems
-{
-	int			n;
-	bool		presorted;		/* by descending place on the page */
-	bool		any_aligned;
-	bool		any_unaligned;
-	uint32		sum;			/* of len, or of MAXALIGNed len if aligned */
-	PageItem	item[InplaceMaxTuplesPerPage];
-} PageItems;
-
-/* what inplace_check_items() has found last, with the page still locked */
-static PageItems checked_items;
-static Page checked_page = NULL;
-
 #define ST_SORT sort_page_items
 #define ST_ELEMENT_TYPE PageItem
 #define ST_COMPARE(a, b) ((int) (b)->off - (int) (a)->off)
@@ -423,19 +401,14 @@ keep_items(Page page, PageItems *pi)
 }
 
 /*
- * As inplace_page_compact(), of the page that inplace_check_items() has been called for
- * last.  Since then items may have gone or been cut short, and no more: a redo gathers
- * them anew, and has to come to the same.
+ * As inplace_page_compact(), of a page whose items inplace_check_items() has gathered.
+ * Since then some may have gone or been cut short, and no more: a redo gathers them anew,
+ * and has to come to the same.
  */
 void
-inplace_page_compact_checked(Page page)
+inplace_page_compact_gathered(Page page, PageItems *pi)
 {
-	PageItems  *pi = &checked_items;
-
-	if (checked_page != page)
-		gather_items(page, InvalidOffsetNumber, pi);
-	else
-		keep_items(page, pi);
+	keep_items(page, pi);
 #ifdef USE_ASSERT_CHECKING
 	{
 		PageItems	anew;
@@ -452,7 +425,6 @@ inplace_page_compact_checked(Page page)
 				   anew.item[i].aligned == pi->item[i].aligned);
 	}
 #endif
-	checked_page = NULL;
 	compact_gathered(page, pi);
 }
 
@@ -876,24 +848,29 @@ inplace_check_rows(Relation rel, Page page, BlockNumber blk, const OffsetNumber 
 			check_line_pointer(rel, page, blk, offs[i]);
 }
 
+/*
+ * "items", if wanted, has what was found; not sorted, for the order decides how they are
+ * moved together.
+ */
 void
-inplace_check_items(Relation rel, Page page, BlockNumber blk)
+inplace_check_items(Relation rel, Page page, BlockNumber blk, PageItems *items)
 {
+	PageItems	pi;
 	OffsetNumber bad;
 
-	checked_page = NULL;
+	if (items == NULL)
+		items = &pi;
+	items->n = 0;
 	if (PageIsNew(page))
 		return;
 	inplace_check_page_header(rel, page, blk);
-	bad = try_gather_items(page, InvalidOffsetNumber, &checked_items);
-	if (bad == InvalidOffsetNumber && !checked_items.presorted)
+	bad = try_gather_items(page, InvalidOffsetNumber, items);
+	if (bad == InvalidOffsetNumber && !items->presorted)
 	{
-		/* (in a copy, as the order decides how the items are moved) */
-		PageItems	pi = checked_items;
-
+		if (items != &pi)
+			pi = *items;
 		bad = try_sort_items(&pi);
 	}
 	if (unlikely(bad != InvalidOffsetNumber))
 		report_bad_line_pointer(rel, page, blk, bad);
-	checked_page = page;
 }

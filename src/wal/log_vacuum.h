@@ -11,6 +11,7 @@
 
 #include "inplace.h"
 
+#include "page/page.h"
 #include "page/tuple.h"
 
 /*
@@ -41,14 +42,14 @@ extern XLogRecPtr inplace_log_visible(Relation rel, Buffer buffer,
 									  uint8 flags);
 
 /*
- * The page changes themselves, shared by do and redo.  "checked": inplace_check_items() has
- * been called for the page, and nothing has changed on it since.
+ * The page changes themselves, shared by do and redo.  "items": what inplace_check_items() has
+ * found, with nothing changed since; NULL: not looked for yet.
  */
 extern void inplace_page_apply_prune(Page page,
 									 const OffsetNumber *dead, int ndead,
 									 const OffsetNumber *unused, int nunused,
 									 const OffsetNumber *trim, int ntrim,
-									 bool checked);
+									 PageItems *items);
 extern void inplace_page_apply_vacuum(Page page, const OffsetNumber *unused,
 									  int nunused);
 extern void inplace_page_apply_freeze(Page page,
