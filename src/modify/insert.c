@@ -222,6 +222,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 	OffsetNumber off = TidOffset(&slot->tts_tid);
 	Buffer		buffer = ReadBuffer(rel, blk);
 	Page		page;
+	PageItems	items;
 	InplaceTupleHeader tup;
 	InplaceTupleHeader gone = NULL;
 
@@ -236,7 +237,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 
 	/* compacting finds a corrupted page, but that is too late then */
 	if (!succeeded)
-		inplace_check_items(rel, page, blk);
+		inplace_check_items(rel, page, blk, &items);
 
 	if (!succeeded && (tup->t_natts & IP_HASEXTERNAL))
 	{
@@ -265,7 +266,7 @@ inplace_tuple_complete_speculative(Relation rel, TupleTableSlot *slot,
 	}
 	else
 	{
-		inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0);
+		inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0, &items);
 		MarkBufferDirty(buffer);
 		if (RelationNeedsWAL(rel))
 			inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,

@@ -55,7 +55,7 @@ store_locked(Relation rel, Buffer buffer, const RowTarget *target,
 	Page		page = RowPage(rel, buffer);
 	BlockNumber blk = ItemPointerGetBlockNumber(&target->tid);
 	OffsetNumber off = ItemPointerGetOffsetNumber(&target->tid);
-	RowVersion *version = RowVersionAlloc();
+	RowVersion *version = inplace_scratch_version();
 	SnapshotData dirty;
 	Snapshot	snapshot = SnapshotAny;
 	bool		found;
@@ -78,7 +78,6 @@ store_locked(Relation rel, Buffer buffer, const RowTarget *target,
 	}
 	else
 		ExecClearTuple(slot);
-	pfree(version);
 }
 
 /*

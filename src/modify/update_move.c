@@ -61,7 +61,7 @@ inplace_update_find_page(UpdateState *us)
 	int			options;
 
 	us->searched = false;
-	if (inplace_page_free_space(page) >= us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData) &&
+	if (inplace_page_has_space(page, us->newlen + MAXIMUM_ALIGNOF + sizeof(ItemIdData)) &&
 		inplace_page_next_offset(page) <= InplaceMaxTuplesPerPage)
 	{
 		us->newbuf = us->buffer;

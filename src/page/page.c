@@ -44,24 +44,6 @@
 StaticAssertDecl(RowPageLower(1) + InplaceMaxTupleSize <= BLCKSZ,
 				 "no room for the mark of a page");
 
-typedef struct PageItem
-{
-	uint16		off;
-	uint16		len;
-	OffsetNumber lp;
-	bool		aligned;
-} PageItem;
-
-typedef struct PageItems
-{
-	int			n;
-	bool		presorted;		/* by descending place on the page */
-	bool		any_aligned;
-	bool		any_unaligned;
-	uint32		sum;			/* of len, or of MAXALIGNed len if aligned */
-	PageItem	item[InplaceMaxTuplesPerPage];
-} PageItems;
-
 #define ST_SORT sort_page_items
 #define ST_ELEMENT_TYPE PageItem
 #define ST_COMPARE(a, b) ((int) (b)->off - (int) (a)->off)
@@ -127,38 +109,50 @@ bad_line_pointer(Page page, OffsetNumber off)
 					   ItemIdGetLength(lp))));
 }
 
+/*
+ * Of one that is LP_NORMAL.  Items are between "upper" and "special".
+ */
 static inline bool
-line_pointer_ok(Page page, ItemId lp)
+line_pointer_ok(Page page, ItemId lp, uint32 upper, uint32 special)
 {
-	PageHeader	phdr = (PageHeader) page;
 	uint32		start = ItemIdGetOffset(lp);
 	uint32		len = ItemIdGetLength(lp);
 
-	if (start < phdr->pd_upper || start + len > phdr->pd_special ||
-		len < SizeOfInplaceTupleHeader)
+	if (start < upper || start + len > special || len < SizeOfInplaceTupleHeader)
 		return false;
 	return start == MAXALIGN(start) ||
 		(((InplaceTupleHeader) (page + start))->t_natts & IP_ALIGNED) == 0;
+}
+
+static inline bool
+other_line_pointer_ok(ItemId lp)
+{
+	return !ItemIdIsRedirected(lp) && !ItemIdHasStorage(lp);
 }
 
 /*
  * Collect the page's items, except the one at "skip".  Returns a line pointer
  * that cannot be right, or InvalidOffsetNumber: items that overlap would be
  * moved over each other, or off the page.
+ *
+ * Done for each prune, and for all items.  What is stored into "pi" might be the page for
+ * all the compiler knows, so nothing of the page is read twice.
  */
 static OffsetNumber
 try_gather_items(Page page, OffsetNumber skip, PageItems *pi)
 {
 	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
 	PageItem   *item = pi->item;
-	uint32		last = ((PageHeader) page)->pd_special;
+	const uint32 upper = ((PageHeader) page)->pd_upper;
+	const uint32 special = ((PageHeader) page)->pd_special;
+	uint32		last = special;
 	uint32		raw_sum = 0;
+	uint32		sum = 0;
+	uint32		unsorted = 0;	/* not zero: some item is not below the last */
+	uint16		any = 0;		/* OR and AND of the items' t_natts */
+	uint16		all = IP_ALIGNED;
 
-	pi->presorted = true;
-	pi->any_aligned = pi->any_unaligned = false;
-	pi->sum = 0;
-
-	if (maxoff > InplaceMaxTuplesPerPage || last > BLCKSZ)
+	if (maxoff > InplaceMaxTuplesPerPage || special > BLCKSZ)
 	{
 		uint32		lower = ((PageHeader) page)->pd_lower;
 
@@ -166,51 +160,53 @@ try_gather_items(Page page, OffsetNumber skip, PageItems *pi)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("corrupted page header: pd_lower %u, pd_special %u",
-						lower, last)));
+						lower, special)));
 	}
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
-		ItemId		lp = PageGetItemId(page, off);
+		ItemIdData	lp = *PageGetItemId(page, off);
+		uint32		start = ItemIdGetOffset(&lp);
+		uint32		len = ItemIdGetLength(&lp);
+		uint16		natts;
 
-		if (!ItemIdIsNormal(lp))
+		if (!ItemIdIsNormal(&lp))
 		{
-			if (unlikely(ItemIdIsRedirected(lp)))
+			if (unlikely(!other_line_pointer_ok(&lp)))
 				return off;
 			continue;
 		}
-		if (unlikely(!line_pointer_ok(page, lp)))
+		if (unlikely(start < upper || start + len > special ||
+					 len < SizeOfInplaceTupleHeader))
+			return off;
+		natts = ((InplaceTupleHeader) (page + start))->t_natts & IP_ALIGNED;
+		if (unlikely(natts != 0 && start != MAXALIGN(start)))
 			return off;
 		if (off == skip)
 			continue;
 
-		item->off = ItemIdGetOffset(lp);
-		item->len = ItemIdGetLength(lp);
+		item->off = start;
+		item->len = len;
 		item->lp = off;
-		item->aligned =
-			(((InplaceTupleHeader) (page + item->off))->t_natts & IP_ALIGNED) != 0;
-		if (item->aligned)
-		{
-			pi->any_aligned = true;
-			pi->sum += MAXALIGN(item->len);
-		}
-		else
-		{
-			pi->any_unaligned = true;
-			pi->sum += item->len;
-		}
-		raw_sum += item->len;
-		if (item->off >= last)
-			pi->presorted = false;
-		else if (unlikely(item->off + item->len > last))
+		item->aligned = natts != 0;
+		any |= natts;
+		all &= natts;
+		sum += natts != 0 ? MAXALIGN(len) : len;
+		raw_sum += len;
+		if (start >= last)
+			unsorted = 1;
+		else if (unlikely(start + len > last))
 			return off;			/* overlaps the one before */
-		last = item->off;
+		last = start;
 		item++;
 	}
 	pi->n = item - pi->item;
+	pi->presorted = unsorted == 0;
+	pi->any_aligned = any != 0;
+	pi->any_unaligned = pi->n > 0 && all == 0;
+	pi->sum = sum;
 
-	if (unlikely(raw_sum + ((PageHeader) page)->pd_upper >
-				 ((PageHeader) page)->pd_special))
+	if (unlikely(raw_sum + upper > special))
 		return maxoff;
 	return InvalidOffsetNumber;
 }
@@ -345,22 +341,91 @@ compact_items(Page page, PageItems *pi)
 	phdr->pd_upper = upper;
 }
 
+static void
+compact_gathered(Page page, PageItems *pi)
+{
+	/*
+	 * Nothing to do if the items fill their space. (There may be gaps of
+	 * alignment; then the comparison fails, and the pass below moves
+	 * nothing.)
+	 */
+	if (((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper == pi->sum &&
+		!pi->any_aligned)
+		return;
+	compact_items(page, pi);
+}
+
 void
 inplace_page_compact(Page page)
 {
 	PageItems	pi;
 
 	gather_items(page, InvalidOffsetNumber, &pi);
+	compact_gathered(page, &pi);
+}
 
-	/*
-	 * Nothing to do if the items fill their space. (There may be gaps of
-	 * alignment; then the comparison fails, and the pass below moves
-	 * nothing.)
-	 */
-	if (((PageHeader) page)->pd_special - ((PageHeader) page)->pd_upper == pi.sum &&
-		!pi.any_aligned)
-		return;
-	compact_items(page, &pi);
+/*
+ * What is left of the items that were gathered from the page before: some have gone, some
+ * have been cut short.  The same as to gather them anew, for a fraction of the work.
+ */
+static void
+keep_items(Page page, PageItems *pi)
+{
+	PageItem   *to = pi->item;
+	uint32		last = ((PageHeader) page)->pd_special;
+	uint32		sum = 0;
+
+	pi->presorted = true;
+	pi->any_aligned = pi->any_unaligned = false;
+	for (int i = 0; i < pi->n; i++)
+	{
+		PageItem	item = pi->item[i];
+		ItemId		lp = PageGetItemId(page, item.lp);
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		Assert(ItemIdGetOffset(lp) == item.off && ItemIdGetLength(lp) <= item.len);
+		item.len = ItemIdGetLength(lp);
+		if (item.aligned)
+			pi->any_aligned = true;
+		else
+			pi->any_unaligned = true;
+		sum += item.aligned ? MAXALIGN(item.len) : item.len;
+		if (item.off >= last)
+			pi->presorted = false;
+		last = item.off;
+		*to++ = item;
+	}
+	pi->n = to - pi->item;
+	pi->sum = sum;
+}
+
+/*
+ * As inplace_page_compact(), of a page whose items inplace_check_items() has gathered.
+ * Since then some may have gone or been cut short, and no more: a redo gathers them anew,
+ * and has to come to the same.
+ */
+void
+inplace_page_compact_gathered(Page page, PageItems *pi)
+{
+	keep_items(page, pi);
+#ifdef USE_ASSERT_CHECKING
+	{
+		PageItems	anew;
+
+		gather_items(page, InvalidOffsetNumber, &anew);
+		Assert(anew.n == pi->n && anew.sum == pi->sum &&
+			   anew.presorted == pi->presorted &&
+			   anew.any_aligned == pi->any_aligned &&
+			   anew.any_unaligned == pi->any_unaligned);
+		for (int i = 0; i < pi->n; i++)
+			Assert(anew.item[i].off == pi->item[i].off &&
+				   anew.item[i].len == pi->item[i].len &&
+				   anew.item[i].lp == pi->item[i].lp &&
+				   anew.item[i].aligned == pi->item[i].aligned);
+	}
+#endif
+	compact_gathered(page, pi);
 }
 
 /*
@@ -400,6 +465,35 @@ inplace_page_free_space(Page page)
 		space -= sizeof(ItemIdData);
 	}
 	return space > 0 ? space : 0;
+}
+
+/*
+ * Is inplace_page_free_space() at least "needed"?  Most pages tell that without a look
+ * at their rows: those with a hole that is large enough, and those that have no more
+ * space than they need, whatever the alignment.
+ */
+bool
+inplace_page_has_space(Page page, Size needed)
+{
+	PageHeader	phdr = (PageHeader) page;
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	Size		used = phdr->pd_lower;
+
+	Assert(needed > 0);
+	if (maxoff < InplaceMaxTuplesPerPage &&
+		phdr->pd_upper >= phdr->pd_lower + needed + sizeof(ItemIdData))
+	{
+		Assert(inplace_page_free_space(page) >= needed);
+		return true;
+	}
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+		used += ItemIdGetLength(PageGetItemId(page, off));
+	if (phdr->pd_special < used + needed)
+	{
+		Assert(inplace_page_free_space(page) < needed);
+		return false;
+	}
+	return inplace_page_free_space(page) >= needed;
 }
 
 /*
@@ -717,8 +811,10 @@ check_line_pointer(Relation rel, Page page, BlockNumber blk, OffsetNumber off)
 {
 	ItemId		lp = PageGetItemId(page, off);
 
-	if (ItemIdIsNormal(lp) ? !line_pointer_ok(page, lp) :
-		ItemIdIsRedirected(lp) || ItemIdHasStorage(lp))
+	if (ItemIdIsNormal(lp) ?
+		!line_pointer_ok(page, lp, ((PageHeader) page)->pd_upper,
+						 ((PageHeader) page)->pd_special) :
+		!other_line_pointer_ok(lp))
 		report_bad_line_pointer(rel, page, blk, off);
 }
 
@@ -752,18 +848,29 @@ inplace_check_rows(Relation rel, Page page, BlockNumber blk, const OffsetNumber 
 			check_line_pointer(rel, page, blk, offs[i]);
 }
 
+/*
+ * "items", if wanted, has what was found; not sorted, for the order decides how they are
+ * moved together.
+ */
 void
-inplace_check_items(Relation rel, Page page, BlockNumber blk)
+inplace_check_items(Relation rel, Page page, BlockNumber blk, PageItems *items)
 {
 	PageItems	pi;
 	OffsetNumber bad;
 
-	inplace_check_page(rel, page, blk);
+	if (items == NULL)
+		items = &pi;
+	items->n = 0;
 	if (PageIsNew(page))
 		return;
-	bad = try_gather_items(page, InvalidOffsetNumber, &pi);
-	if (bad == InvalidOffsetNumber)
+	inplace_check_page_header(rel, page, blk);
+	bad = try_gather_items(page, InvalidOffsetNumber, items);
+	if (bad == InvalidOffsetNumber && !items->presorted)
+	{
+		if (items != &pi)
+			pi = *items;
 		bad = try_sort_items(&pi);
+	}
 	if (unlikely(bad != InvalidOffsetNumber))
 		report_bad_line_pointer(rel, page, blk, bad);
 }

@@ -57,14 +57,42 @@ RowPage(Relation rel, Buffer buffer)
 #define PageGetTupleAt(page, off) \
 	((InplaceTupleHeader) PageGetItem((page), PageGetItemId((page), (off))))
 
+/* the items of a page, as they are moved together */
+typedef struct PageItem
+{
+	uint16		off;
+	uint16		len;
+	OffsetNumber lp;
+	bool		aligned;
+} PageItem;
+
+typedef struct PageItems
+{
+	int			n;
+	bool		presorted;		/* by descending place on the page */
+	bool		any_aligned;
+	bool		any_unaligned;
+	uint32		sum;			/* of len, or of MAXALIGNed len if aligned */
+	PageItem	item[InplaceMaxTuplesPerPage];
+} PageItems;
+
 /*
  * Free bytes for growth or for a new item on the page, counting what
  * compacting would bring.
  */
 extern Size inplace_page_free_space(Page page);
 
+/* are there as many?  Mostly that is plain without a look at each row. */
+extern bool inplace_page_has_space(Page page, Size needed);
+
 /* move items together; line pointers keep their numbers */
 extern void inplace_page_compact(Page page);
+
+/*
+ * ... with what inplace_check_items() has found.  Since then items may have been taken
+ * away or cut short, and nothing else.
+ */
+extern void inplace_page_compact_gathered(Page page, PageItems *pi);
 
 /*
  * Put an item on the page at offnum (InvalidOffsetNumber: a free line pointer
@@ -105,7 +133,11 @@ extern void inplace_check_page(Relation rel, Page page, BlockNumber blk);
 extern void inplace_check_rows(Relation rel, Page page, BlockNumber blk,
 							   const OffsetNumber *offs, int noffs);
 
-/* ... and may its items be moved about?  To be called before that is done. */
-extern void inplace_check_items(Relation rel, Page page, BlockNumber blk);
+/*
+ * ... and may its items be moved about?  To be called before that is done.  "items" (or
+ * NULL): what they are, if the page is not new.
+ */
+extern void inplace_check_items(Relation rel, Page page, BlockNumber blk,
+								PageItems *items);
 
 #endif							/* INPLACE_PAGE_H */

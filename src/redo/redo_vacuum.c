@@ -59,7 +59,7 @@ inplace_redo_prune(XLogReaderState *record)
 		OffsetNumber *trim = unused + xlrec->nunused;
 
 		inplace_page_apply_prune(page, dead, xlrec->ndead,
-								 unused, xlrec->nunused, trim, xlrec->ntrim);
+								 unused, xlrec->nunused, trim, xlrec->ntrim, NULL);
 		PageSetLSN(page, record->EndRecPtr);
 		MarkBufferDirty(buffer);
 	}

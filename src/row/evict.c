@@ -224,7 +224,7 @@ inplace_plan_eviction(Relation rel, Buffer buffer, OffsetNumber off_to_keep,
 		return false;
 
 	/* compacting finds a corrupted page, but that is too late then */
-	inplace_check_items(rel, page, blk);
+	inplace_check_items(rel, page, blk, NULL);
 	rec = palloc(sizeof(UndoRecord));
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{

@@ -220,7 +220,7 @@ walk_row(ReleaseState *rs, const UndoRow *row)
 	page = RowPage(rel, buffer);
 	if (!PageIsNew(page) && row->off <= PageGetMaxOffsetNumber(page))
 	{
-		inplace_check_items(rel, page, row->block);
+		inplace_check_items(rel, page, row->block, NULL);
 		if (ItemIdIsNormal(PageGetItemId(page, row->off)))
 			doubt = walk_chain(rs, rel, row, PageGetTupleAt(page, row->off));
 	}

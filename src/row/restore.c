@@ -42,12 +42,13 @@ static void
 kill_aborted_insert(Relation rel, Buffer buffer, OffsetNumber off)
 {
 	Page		page = RowPage(rel, buffer);
+	PageItems	items;
 
 	/* compacting finds a corrupted page, but that is too late then */
-	inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
+	inplace_check_items(rel, page, BufferGetBlockNumber(buffer), &items);
 
 	START_CRIT_SECTION();
-	inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0);
+	inplace_page_apply_prune(page, &off, 1, NULL, 0, NULL, 0, &items);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
 		inplace_log_prune(rel, buffer, InvalidTransactionId, &off, 1,
@@ -221,7 +222,7 @@ restore_bare_deletes(Relation rel, Buffer buffer)
 	OffsetNumber offs[InplaceMaxTuplesPerPage];
 	int			n = 0;
 
-	inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
+	inplace_check_items(rel, page, BufferGetBlockNumber(buffer), NULL);
 	for (OffsetNumber off = FirstOffsetNumber;
 		 off <= maxoff && n < InplaceMaxTuplesPerPage; off++)
 	{
@@ -330,7 +331,7 @@ InplaceRestoreTid(Relation rel, BlockNumber block, OffsetNumber off)
 		page = RowPage(rel, buffer);
 		if (PageIsNew(page) || off > PageGetMaxOffsetNumber(page))
 			break;
-		inplace_check_items(rel, page, block);
+		inplace_check_items(rel, page, block, NULL);
 		/* a change may be rolled back at any time, and then it needs undo */
 		if (!ItemIdIsNormal(PageGetItemId(page, off)) ||
 			inplace_xid_status(rel, PageGetTupleAt(page, off), buffer) != XID_ABORTED)

@@ -377,10 +377,14 @@ UndoHandBack(bool needs_scan)
 
 		if (w != NULL)
 		{
+			pg_atomic_uint32 *recent =
+				&o->space->recent[o->ext->images][o->number % UNDO_RECENT];
+
 			w->last_space = o->space;
 			w->last = o->number;
-			pg_atomic_write_u32(&o->space->recent[o->ext->images][o->number % UNDO_RECENT],
-								o->number);
+			/* all read that; mostly it is there already */
+			if (pg_atomic_read_u32(recent) != o->number)
+				pg_atomic_write_u32(recent, o->number);
 		}
 		pg_atomic_write_u64(&o->ext->ended, pg_atomic_read_u64(&o->space->clock));
 		while (!pg_atomic_compare_exchange_u32(&o->ext->state, &state,

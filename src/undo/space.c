@@ -105,7 +105,7 @@ int			inplace_undo_extents = 262144;
 const UndoRows *undo_rows = NULL;
 
 UndoShared *undo_shared = NULL;
-static UndoExtent *undo_pool = NULL;
+static UndoExtent *undo_pool = NULL;	/* begins with a cache line */
 static uint16 *undo_free_chunks = NULL;
 static char *undo_spaces = NULL;
 
@@ -148,11 +148,21 @@ UndoSpaceAt(int i)
 	return (UndoSpace *) (undo_spaces + i * UndoSpaceSize());
 }
 
+/*
+ * Each transaction writes to the entry of its extent, several times.  Extents next to each
+ * other mostly belong to different backends, so they are not next to each other in memory:
+ * two processors would write to one cache line in turn.
+ */
 UndoExtent *
 UndoExtentAt(UndoSpace *sp, uint32 n)
 {
-	return &undo_pool[(uint32) sp->chunks[n / UNDO_CHUNK_EXTENTS] *
-					  UNDO_CHUNK_EXTENTS + n % UNDO_CHUNK_EXTENTS];
+	uint32		chunk = sp->chunks[n / UNDO_CHUNK_EXTENTS];
+	uint32		i = n % UNDO_CHUNK_EXTENTS;
+
+	StaticAssertStmt(UNDO_CHUNK_EXTENTS % UNDO_EXTENTS_IN_LINE == 0,
+					 "a chunk is of whole cache lines");
+	i = i % UNDO_CHUNK_LINES * UNDO_EXTENTS_IN_LINE + i / UNDO_CHUNK_LINES;
+	return &undo_pool[chunk * UNDO_CHUNK_EXTENTS + i];
 }
 
 static void

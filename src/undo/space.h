@@ -65,6 +65,8 @@ typedef struct UndoExtent
 #define EXT_STILL_OWNED		PG_UINT64_MAX
 
 #define UNDO_CHUNK_EXTENTS	128
+#define UNDO_EXTENTS_IN_LINE	(PG_CACHE_LINE_SIZE / sizeof(UndoExtent))
+#define UNDO_CHUNK_LINES	(UNDO_CHUNK_EXTENTS / UNDO_EXTENTS_IN_LINE)
 #define UNDO_RECENT			64
 
 typedef struct UndoSpace

@@ -218,7 +218,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 	res->waits_for = InvalidTransactionId;
 
 	if (unlikely(maxoff > InplaceMaxTuplesPerPage))
-		inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
+		inplace_check_items(rel, page, BufferGetBlockNumber(buffer), NULL);
 
 	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
 	{
@@ -228,7 +228,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 		if (!ItemIdIsNormal(lp))
 		{
 			if (unlikely(ItemIdHasStorage(lp)))
-				inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
+				inplace_check_items(rel, page, BufferGetBlockNumber(buffer), NULL);
 			if (no_index && ItemIdIsDead(lp))
 				ps.unused[ps.nunused++] = off;
 			continue;
@@ -236,7 +236,7 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 
 		if (unlikely(ItemIdGetLength(lp) < SizeOfInplaceTupleHeader ||
 					 ItemIdGetOffset(lp) + ItemIdGetLength(lp) > BLCKSZ))
-			inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
+			inplace_check_items(rel, page, BufferGetBlockNumber(buffer), NULL);
 
 		/* most rows are committed, and that is it */
 		infomask = ((InplaceTupleHeader) PageGetItem(page, lp))->t_infomask;
@@ -257,18 +257,20 @@ inplace_prune_page(Relation rel, Buffer buffer, GlobalVisState *vistest,
 
 		change = phdr->pd_special - phdr->pd_upper > PRUNE_MIN_SCATTERED &&
 			hole < BLCKSZ / 2 &&
-			inplace_page_free_space(page) >= hole + PRUNE_MIN_SCATTERED;
+			inplace_page_has_space(page, hole + PRUNE_MIN_SCATTERED);
 	}
 
 	if (change)
 	{
+		PageItems	items;
+
 		/* compacting finds a corrupted page, but that is too late then */
-		inplace_check_items(rel, page, BufferGetBlockNumber(buffer));
+		inplace_check_items(rel, page, BufferGetBlockNumber(buffer), &items);
 
 		START_CRIT_SECTION();
 
 		inplace_page_apply_prune(page, ps.dead, ps.ndead,
-								 ps.unused, ps.nunused, ps.trim, ps.ntrim);
+								 ps.unused, ps.nunused, ps.trim, ps.ntrim, &items);
 		phdr->pd_prune_xid = ps.prune_xid;
 		MarkBufferDirty(buffer);
 		if (RelationNeedsWAL(rel))

@@ -343,7 +343,7 @@ prune_page(InplaceVacuum *vac, BlockNumber blk, Buffer buffer, Buffer vmbuffer,
 							  PageIsAllVisible(page) ? VISIBILITYMAP_ALL_VISIBLE : 0) : -1;
 		if (scan_empty_page(vac, blk, buffer, vmbuffer))
 			return false;
-		inplace_check_items(vac->rel, page, blk);
+		inplace_check_items(vac->rel, page, blk, NULL);
 		inplace_prune_page(vac->rel, buffer, vac->vistest,
 						   vac->cutoffs.OldestXmin, vac->bounds,
 						   vac->nindexes == 0, InvalidOffsetNumber, pruned);

@@ -87,7 +87,7 @@ tidy_line_pointers(Page page)
 void
 inplace_page_apply_prune(Page page, const OffsetNumber *dead, int ndead,
 						 const OffsetNumber *unused, int nunused,
-						 const OffsetNumber *trim, int ntrim)
+						 const OffsetNumber *trim, int ntrim, PageItems *items)
 {
 	for (int i = 0; i < ndead; i++)
 		ItemIdSetDead(PageGetItemId(page, dead[i]));
@@ -104,7 +104,10 @@ inplace_page_apply_prune(Page page, const OffsetNumber *dead, int ndead,
 		ItemIdSetNormal(lp, ItemIdGetOffset(lp), trim[2 * i + 1]);
 	}
 
-	inplace_page_compact(page);
+	if (items != NULL)
+		inplace_page_compact_gathered(page, items);
+	else
+		inplace_page_compact(page);
 	if (nunused > 0)
 		tidy_line_pointers(page);
 	PageClearFull(page);

@@ -11,6 +11,7 @@
 
 #include "inplace.h"
 
+#include "page/page.h"
 #include "page/tuple.h"
 
 /*
@@ -41,12 +42,14 @@ extern XLogRecPtr inplace_log_visible(Relation rel, Buffer buffer,
 									  uint8 flags);
 
 /*
- * The page changes themselves, shared by do and redo.
+ * The page changes themselves, shared by do and redo.  "items": what inplace_check_items() has
+ * found, with nothing changed since; NULL: not looked for yet.
  */
 extern void inplace_page_apply_prune(Page page,
 									 const OffsetNumber *dead, int ndead,
 									 const OffsetNumber *unused, int nunused,
-									 const OffsetNumber *trim, int ntrim);
+									 const OffsetNumber *trim, int ntrim,
+									 PageItems *items);
 extern void inplace_page_apply_vacuum(Page page, const OffsetNumber *unused,
 									  int nunused);
 extern void inplace_page_apply_freeze(Page page,
