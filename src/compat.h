@@ -583,6 +583,17 @@ BtPrimitiveScan(BTScanOpaque so)
 #define TableDeadTuples		n_dead_tuples
 #endif
 
+/* a scan that begins again does not count twice (18: in EXPLAIN, too) */
+#if PG_VERSION_NUM >= 180000
+#define ForgetIndexSearch(scan) \
+	do { \
+		if ((scan)->instrument) \
+			(scan)->instrument->nsearches--; \
+	} while (0)
+#else
+#define ForgetIndexSearch(scan) ((void) 0)
+#endif
+
 /* goes before the whole declaration */
 #if PG_VERSION_NUM >= 180000
 #define INPLACE_NORETURN	pg_noreturn

@@ -16,6 +16,11 @@
  * distance from the index, too.  So it is not said where the query's order is by a
  * column of the table, which the scan needs, then.
  *
+ * A scan in the order of a distance that is not in floating point may have to begin again at the
+ * first row of which it asks the table (other_fetch.c).  So no row must have been returned
+ * without that.  The planner is told that columns which may have such an order cannot be
+ * returned.  Who orders by such a column needs it.
+ *
  * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  So a query
  * with such a scan is registered when it begins (unmarked_scan.c), until its memory goes, and then
  * looks at the index once more.  If that takes no updates it does not begin to.  That holds for
@@ -31,8 +36,11 @@
 #include "inplace.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_am_d.h"
+#include "catalog/pg_amop.h"
+#include "catalog/pg_type_d.h"
 #include "index/gist_only.h"
 #include "index/index.h"
 #include "index/other_mark.h"
@@ -45,9 +53,11 @@
 #include "optimizer/tlist.h"
 #include "own.h"
 #include "parser/parsetree.h"
+#include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
+#include "utils/syscache.h"
 
 static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
 
@@ -56,6 +66,36 @@ can_return_key(const IndexOptInfo *index)
 {
 	for (int i = 0; i < index->nkeycolumns; i++)
 		if (!index->canreturn[i])
+			return false;
+	return true;
+}
+
+static bool
+family_orders_by_float(Oid family)
+{
+	CatCList   *list = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(family));
+	bool		result = true;
+
+	for (int i = 0; i < list->n_members; i++)
+	{
+		Form_pg_amop op = (Form_pg_amop) GETSTRUCT(&list->members[i]->tuple);
+		Oid			type;
+
+		if (op->amoppurpose != AMOP_ORDER)
+			continue;
+		type = get_op_rettype(op->amopopr);
+		if (type != FLOAT8OID && type != FLOAT4OID)
+			result = false;
+	}
+	ReleaseSysCacheList(list);
+	return result;
+}
+
+static bool
+families_order_by_float(const Oid *families, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (!family_orders_by_float(families[i]))
 			return false;
 	return true;
 }
@@ -100,6 +140,12 @@ orders_by_table(PlannerInfo *root, RelOptInfo *rel)
 static void
 tell_as_not_returning(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 {
+	if (can_return_key(index))
+	{
+		for (int i = 0; i < index->nkeycolumns; i++)
+			index->canreturn[i] = family_orders_by_float(index->opfamily[i]);
+		return;
+	}
 	for (int i = 0; i < index->ncolumns; i++)
 		index->canreturn[i] = false;
 	if (!orders_by_table(root, rel))
@@ -123,7 +169,9 @@ look_at_gist_indexes(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *r
 
 		/* (what another extension makes up is nothing to open) */
 		if (index->relam == GIST_AM_OID && !index->hypothetical &&
-			!can_return_key(index) && inplace_is_inplace_table(relid) && has_taken(index->indexoid) &&
+			!(can_return_key(index) &&
+			  families_order_by_float(index->opfamily, index->nkeycolumns)) &&
+			inplace_is_inplace_table(relid) && has_taken(index->indexoid) &&
 			inplace_other_marked(get_rel_persistence(relid), index->indexoid))
 			tell_as_not_returning(root, rel, index);
 	}
@@ -157,6 +205,17 @@ register_query(MemoryContext cxt, Oid indexid)
 	inplace_unmarked_begin(scan, indexid);
 }
 
+void
+inplace_gist_plan_is_old(Relation index)
+{
+	ResetPlanCache();
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("index \"%s\" has come to take updates in place since the query was planned",
+					RelationGetRelationName(index)),
+			 errhint("The query can be repeated.")));
+}
+
 /* a query with such a scan is about to begin */
 void
 inplace_gist_only_check(IndexOnlyScanState *ios, Snapshot snapshot)
@@ -166,19 +225,18 @@ inplace_gist_only_check(IndexOnlyScanState *ios, Snapshot snapshot)
 	/* (not opened for EXPLAIN) */
 	if (index == NULL || index->rd_rel->relam != GIST_AM_OID ||
 		!RelationIsInplace(ios->ss.ss_currentRelation) ||
-		RelationUsesLocalBuffers(index) || returns_key(index) ||
+		RelationUsesLocalBuffers(index) ||
+		(returns_key(index) &&
+		 (ios->ioss_NumOrderByKeys == 0 ||
+		  families_order_by_float(index->rd_opfamily,
+								  IndexRelationGetNumberOfKeyAttributes(index)))) ||
 		!inplace_other_took(index))
 		return;
 	InplaceRequirePreload();
 	register_query(ios->ss.ps.state->es_query_cxt, RelationGetRelid(index));
 	if (!inplace_other_may_take(RelationGetRelid(index), snapshot))
 		return;
-	ResetPlanCache();
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("index \"%s\" has come to take updates in place since the query was planned",
-					RelationGetRelationName(index)),
-			 errhint("The query can be repeated.")));
+	inplace_gist_plan_is_old(index);
 }
 
 void

@@ -13,6 +13,7 @@
 
 #include "nodes/execnodes.h"
 
+extern void inplace_gist_plan_is_old(Relation index);
 extern void inplace_gist_only_check(IndexOnlyScanState *ios, Snapshot snapshot);
 
 #endif							/* INPLACE_GIST_ONLY_H */

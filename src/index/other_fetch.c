@@ -19,6 +19,9 @@
  *	   version seen has is computed, as GiST does it.  If the scan is not at that distance, it
  *	   is not this entry, and the row has not been returned: the scan will come to it, or
  *	   has been there.
+ *	   GiST computes with distances in floating point, but tells them only where the operator
+ *	   returns such a number.  Where it does not (btree_gist), GiST is told that it does, and
+ *	   the scan begins again, at its first row: see begins_again.
  *	 - An index-only scan of a GiST index returns what the entry has.  So the entry has to
  *	   say what one of the version seen would say, value by value as it is read out of
  *	   entries.
@@ -36,6 +39,7 @@
 #include "catalog/pg_type_d.h"
 #include "common/hashfn.h"
 #include "index/entry.h"
+#include "index/gist_only.h"
 #include "index/key.h"
 #include "index/other_entry.h"
 #include "index/other_fetch.h"
@@ -44,6 +48,7 @@
 #include "index/unmarked_scan.h"
 #include "nodes/execnodes.h"
 #include "page/compare.h"
+#include "pgstat.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -108,13 +113,15 @@ query_changes_rows(void)
  * holds for the scan (other_mark.c).
  */
 static bool
-matters(OtherFetch *of, Relation index)
+matters(OtherFetch *of, IndexScanDesc scan)
 {
+	Relation	index = scan->indexRelation;
+
 	if (!of->asked)
 	{
 		of->asked = true;
 		of->marked = inplace_other_took(index) &&
-			(query_changes_rows() ||
+			((!scan->xs_want_itup && query_changes_rows()) ||
 			 inplace_other_marked_for_scan(index->rd_rel->relpersistence,
 										   RelationGetRelid(index), &of->unmarked));
 	}
@@ -122,15 +129,68 @@ matters(OtherFetch *of, Relation index)
 }
 
 /*
- * A scan of a GiST index returns a row that is not IP_STALE, and has not been returned.
+ * A scan in the order of a distance has come to its first row.  Does it have to begin again,
+ * as it does not tell at which distance it is?
+ *
+ * GiST goes by the type that the ordering operator returns, which it has found out when the scan
+ * began.  The executor reads a distance of the scan only where the scan says that it is
+ * not exact, which GiST refuses of other types; so is it here.
  */
-void
+static bool
+begins_again(OtherFetch *of, IndexScanDesc scan)
+{
+	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
+	bool		again = false;
+
+	if (of->begun)
+		return false;
+	of->begun = true;
+	for (int i = 0; i < scan->numberOfOrderBys; i++)
+		if (so->orderByTypes[i] != FLOAT8OID && so->orderByTypes[i] != FLOAT4OID)
+		{
+			so->orderByTypes[i] = FLOAT8OID;
+			again = true;
+		}
+	if (!again)
+		return false;
+
+	/* rows of pages that are all-visible have been returned (gist_only.c) */
+	if (scan->xs_want_itup)
+		inplace_gist_plan_is_old(scan->indexRelation);
+	of->as_floats = true;
+	ForgetIndexSearch(scan);
+	if (pgstat_should_count_relation(scan->indexRelation))
+		scan->indexRelation->pgstat_info->TableStatusCounts.PendingCount(numscans)--;
+	scan->indexRelation->rd_indam->amrescan(scan, NULL, 0, NULL, 0);
+	return true;
+}
+
+static void
+refuse_lossy_distance(const OtherFetch *of, IndexScanDesc scan)
+{
+	if (of->as_floats && scan->xs_recheckorderby)
+		elog(ERROR, "ORDER BY operator must return float8 or float4 if the distance function is lossy");
+}
+
+/*
+ * A scan has come to a row that is not IP_STALE, and has not been returned.  Is it to be returned
+ * now?  If not, the scan comes to it once more.
+ */
+bool
 inplace_other_returns(OtherFetch *of, IndexScanDesc scan, const ItemPointerData *tid)
 {
 	Relation	index = scan->indexRelation;
 
-	if (index->rd_rel->relam == GIST_AM_OID && matters(of, index))
-		(void) has_been_returned(of, tid);
+	if (index->rd_rel->relam != GIST_AM_OID || !matters(of, scan))
+	{
+		of->begun = true;
+		return true;
+	}
+	if (begins_again(of, scan))
+		return false;
+	refuse_lossy_distance(of, scan);
+	(void) has_been_returned(of, tid);
+	return true;
 }
 
 /* NULL: it is no scan that asks */
@@ -155,6 +215,7 @@ inplace_other_fetch_reset(OtherFetch *of)
 	if (of->work != NULL)
 		MemoryContextDelete(of->work);
 	of->work = NULL;
+	of->begun = of->as_floats = false;
 }
 
 void
@@ -192,10 +253,7 @@ entry_distance(IndexScanDesc scan, int i, IndexTuple itup, float8 *distance, boo
 	return true;
 }
 
-/*
- * Is the scan at the distance at which it returns this entry?  (Indexes with distances that
- * are not in floating point take no updates.)
- */
+/* is the scan at the distance at which it returns this entry? */
 static bool
 is_at_distance_of(IndexScanDesc scan, IndexTuple itup)
 {
@@ -206,8 +264,6 @@ is_at_distance_of(IndexScanDesc scan, IndexTuple itup)
 		float8		distance;
 		bool		recheck = false;
 
-		if (so->orderByTypes[i] != FLOAT8OID && so->orderByTypes[i] != FLOAT4OID)
-			continue;
 		if (!entry_distance(scan, i, itup, &distance, &recheck))
 		{
 			if (!scan->xs_orderbynulls[i])
@@ -283,12 +339,20 @@ inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 	bool		counts;
 
 	if (!inplace_other_took(index))
+	{
+		of->begun = true;
 		return true;
+	}
 	/* (a hash index may have come to take updates since the scan began) */
-	if (gist ? !matters(of, index) :
+	if (gist ? !matters(of, scan) :
 		!inplace_key_is_computed(index) ||
 		!inplace_other_marked(index->rd_rel->relpersistence, RelationGetRelid(index)))
+	{
+		of->begun = true;
 		return true;
+	}
+	if (gist && begins_again(of, scan))
+		return false;
 	if (inplace_key_is_computed(index) ||
 		(gist && (scan->xs_want_itup || scan->numberOfOrderBys > 0)))
 	{
@@ -304,6 +368,7 @@ inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 	}
 	if (!gist)
 		return true;
+	refuse_lossy_distance(of, scan);
 	if (has_been_returned(of, tid))
 		return false;
 	if (!scan->xs_want_itup)

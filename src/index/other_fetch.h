@@ -21,6 +21,9 @@ typedef struct OtherFetch
 	MemoryContext cxt;
 	struct returned_hash *returned; /* rows, a bit each */
 	MemoryContext work;
+	bool		begun;			/* since the scan began, or began again, a row
+								 * has been come to that may be returned */
+	bool		as_floats;		/* it was told to tell distances */
 	bool		asked;
 	bool		marked;			/* ... whether there may be updates in place
 								 * (other_mark.c): so it is */
@@ -29,7 +32,7 @@ typedef struct OtherFetch
 
 extern IndexScanDesc inplace_scan_of_fetch(IndexFetchTableData *fetch,
 										   ItemPointer tid, bool *call_again);
-extern void inplace_other_returns(OtherFetch *of, IndexScanDesc scan,
+extern bool inplace_other_returns(OtherFetch *of, IndexScanDesc scan,
 								  const ItemPointerData *tid);
 extern bool inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 									   const ItemPointerData *tid,

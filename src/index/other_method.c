@@ -33,8 +33,7 @@
  * known to come out the same in every session (key.c).  The code of an operator class
  * may be anybody's: it runs where the server runs it, and in VACUUM with no page
  * locked.  Those of exclusion constraints are left to the executor.  GiST indexes have
- * to be of classes in which an entry is found again (gist_takes).  Those that can return rows by a
- * distance have to do so by one in floating point.
+ * to be of classes in which an entry is found again (gist_takes).
  *
  * In SP-GiST an entry has only that part of its key which its place in the tree does not tell.  So
  * VACUUM, which is shown the entry, could not see whether it is stale.
@@ -55,7 +54,6 @@
 #include "access/transam.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/dependency.h"
-#include "catalog/pg_amop.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_proc_d.h"
 #include "catalog/pg_type.h"
@@ -68,7 +66,6 @@
 #include "index/other_entry.h"
 #include "index/other_method.h"
 #include "page/compare.h"
-#include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -107,30 +104,6 @@ inplace_other_keys_are_known(Relation index)
 	return !inplace_key_is_computed(index) || inplace_index_key(index)->known;
 }
 
-/*
- * Of other distances nobody here knows which is the least (other_fetch.c).
- */
-static bool
-family_orders_by_float(Oid family)
-{
-	CatCList   *list = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(family));
-	bool		result = true;
-
-	for (int i = 0; i < list->n_members; i++)
-	{
-		Form_pg_amop op = (Form_pg_amop) GETSTRUCT(&list->members[i]->tuple);
-		Oid			type;
-
-		if (op->amoppurpose != AMOP_ORDER)
-			continue;
-		type = get_op_rettype(op->amopopr);
-		if (type != FLOAT8OID && type != FLOAT4OID)
-			result = false;
-	}
-	ReleaseSysCacheList(list);
-	return result;
-}
-
 static bool
 is_of_extension(Oid class, Oid object, const char *const *names, int n)
 {
@@ -166,8 +139,7 @@ static bool
 gist_takes(Relation index)
 {
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (!is_known_object(OperatorFamilyRelationId, index->rd_opfamily[i]) ||
-			!family_orders_by_float(index->rd_opfamily[i]))
+		if (!is_known_object(OperatorFamilyRelationId, index->rd_opfamily[i]))
 			return false;
 	return true;
 }

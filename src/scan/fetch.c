@@ -358,21 +358,24 @@ check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
 
 /*
  * May a row that has been returned get an entry that the scan comes to, too?  Where nothing has
- * the setting on, it may not.
+ * the setting on, it may not.  The first one matters all the same: see other_fetch.c.
  */
 static inline bool
 notes_rows(const InplaceIndexFetchData *fetch)
 {
-	return inplace_update_under_others || fetch->on_standby;
+	return inplace_update_under_others || fetch->on_standby || !fetch->other.begun;
 }
 
-static pg_noinline void
+/* false: not now */
+static pg_noinline bool
 note_returned(InplaceIndexFetchData *fetch, ItemPointer tid, bool *call_again)
 {
 	IndexScanDesc scan = inplace_scan_of_fetch(&fetch->entry_fetch.base, tid, call_again);
 
 	if (scan != NULL)
-		inplace_other_returns(&fetch->other, scan, tid);
+		return inplace_other_returns(&fetch->other, scan, tid);
+	fetch->other.begun = true;
+	return true;
 }
 
 /*
@@ -484,11 +487,10 @@ inplace_index_fetch_tuple(IndexFetchTableData *data, ItemPointer tid,
 		found = inplace_dirty_settle(rel, &entry, blk, off, snapshot, versions);
 	}
 
-	if (unlikely(notes_rows(fetch)) && found && !recheck)
-		note_returned(fetch, tid, call_again);
-
 	/* is the entry that led here the one of this version? */
-	if (recheck && !entry_counts(fetch, &entry, tid, snapshot, call_again, slot))
+	if (recheck ? !entry_counts(fetch, &entry, tid, snapshot, call_again, slot) :
+		(unlikely(notes_rows(fetch)) && found &&
+		 !note_returned(fetch, tid, call_again)))
 	{
 		ExecClearTuple(slot);
 		found = false;

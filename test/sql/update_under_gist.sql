@@ -321,8 +321,7 @@ UPDATE x SET r = '[20,30)' WHERE id = 1 RETURNING ctid;
 INSERT INTO x VALUES (3, '[25,26)');
 INSERT INTO x VALUES (3, '[1,5)') RETURNING ctid;
 
--- Classes that are not known to find an entry again, distances that are not in floating point,
--- and other methods: rows move.
+-- Classes that are not known to find an entry again, and other methods: rows move.
 CREATE EXTENSION cube SCHEMA us;
 CREATE EXTENSION ltree SCHEMA us;
 CREATE TABLE cu (c cube, l ltree) USING inplace;
@@ -336,18 +335,63 @@ UPDATE cu SET c = '(2)' RETURNING ctid;
 UPDATE cu SET c = '(3)' RETURNING ctid;
 DROP TABLE cu;
 DROP EXTENSION cube, ltree;
-CREATE EXTENSION btree_gist SCHEMA us;
-CREATE TABLE bg (i int) USING inplace;
-CREATE INDEX ON bg USING gist (i);
-INSERT INTO bg VALUES (1);
-UPDATE bg SET i = 2;
-UPDATE bg SET i = 3 RETURNING ctid;
 CREATE TABLE sp (p point) USING inplace;
 CREATE INDEX ON sp USING spgist (p);
 INSERT INTO sp VALUES ('(1,1)');
 UPDATE sp SET p = '(2,2)';
 UPDATE sp SET p = '(3,3)' RETURNING ctid;
-DROP TABLE bg, sp;
-DROP EXTENSION btree_gist;
+DROP TABLE sp;
+
+-- Distances that are not in floating point.
+CREATE EXTENSION btree_gist SCHEMA us;
+CREATE TABLE bg (id int, i int, d date, v interval, p point) USING inplace WITH (autovacuum_enabled = off, fillfactor = 50);
+INSERT INTO bg SELECT i, i, date '2026-01-01' + i, i * interval '1 minute', point(i, 0) FROM generate_series(0, 999) i;
+CREATE INDEX bg_i ON bg USING gist (i);
+CREATE INDEX bg_d ON bg USING gist (d) INCLUDE (id);
+CREATE INDEX bg_v ON bg USING gist (v, p);
+UPDATE bg SET i = 1, d = date '2026-01-02', v = interval '1 minute' WHERE id = 0;
+SELECT alone();
+VACUUM ANALYZE bg;
+CREATE TABLE bg_places AS SELECT id, ctid AS place FROM bg;
+UPDATE bg SET i = 1000 - i, d = d + 300, v = v + interval '8 hours' WHERE id % 3 = 0;
+UPDATE bg SET i = (i * 7) % 1000, d = d - 300, v = v - interval '8 hours' WHERE id % 6 = 0;
+UPDATE bg SET p = point(id % 10, 1), i = 500 WHERE id % 10 = 5;
+SELECT count(*) AS moved FROM bg JOIN bg_places USING (id) WHERE bg.ctid <> place;
+CREATE FUNCTION nearest(columns text, ordering text, condition text, by_index bool) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	answer text;
+BEGIN
+	PERFORM set_config('enable_seqscan', (NOT by_index)::text, true), set_config('enable_sort', (NOT by_index)::text, true),
+		set_config('enable_bitmapscan', 'off', true), set_config('enable_indexscan', by_index::text, true), set_config('enable_indexonlyscan', by_index::text, true);
+	EXECUTE format('SELECT string_agg(distance::text, '','' ORDER BY o) || count(DISTINCT id) FROM
+		(SELECT id, distance, row_number() OVER () AS o FROM (SELECT %s AS id, row(%s) AS distance FROM bg WHERE %s ORDER BY %2$s) x) y',
+		columns, ordering, condition) INTO answer;
+	RETURN answer;
+END $$;
+SELECT ordering, condition FROM (VALUES ('id', 'i <-> 500'), ('i', 'i <-> 500'), ('id', 'd <-> date ''2026-06-01'''), ('d', 'd <-> date ''2026-06-01'''),
+	('id', 'v <-> interval ''3 hours'''), ('id', 'v <-> interval ''8 hours'', p <-> point (3, 1)')) o (columns, ordering),
+	(VALUES ('true'), ('i < 600'), ('d > date ''2026-03-01''')) c (condition)
+	WHERE nearest(columns, ordering, condition, true) IS DISTINCT FROM nearest(columns, ordering, condition, false);
+-- By another one at each turn, and counted once.
+SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;
+SELECT (SELECT i FROM bg ORDER BY i <-> x LIMIT 1) FROM (VALUES (0), (2), (499), (0)) v (x);
+EXPLAIN (COSTS off) SELECT i FROM bg ORDER BY i <-> 500 LIMIT 1;
+SELECT pg_stat_force_next_flush();
+SELECT idx_scan AS scans FROM pg_stat_user_indexes WHERE indexrelid = 'bg_i'::regclass \gset
+SELECT count(*) FROM (SELECT id FROM bg ORDER BY i <-> 500 LIMIT 20) x;
+SELECT pg_stat_force_next_flush();
+SELECT idx_scan - :scans AS scans FROM pg_stat_user_indexes WHERE indexrelid = 'bg_i'::regclass;
+-- Rows that have not changed come first, and then get entries further on.
+BEGIN;
+DECLARE c CURSOR FOR SELECT i <-> 700 AS d FROM bg ORDER BY i <-> 700 LIMIT 20;
+FETCH 3 FROM c;
+UPDATE bg SET i = i + 20 WHERE i BETWEEN 690 AND 710;
+FETCH ALL FROM c;
+ROLLBACK;
+RESET enable_seqscan; RESET enable_sort; RESET enable_bitmapscan;
+VACUUM bg;
+SELECT * FROM inplace.check('bg');
+DROP TABLE bg, bg_places;
+DROP EXTENSION btree_gist CASCADE;
 
 DROP SCHEMA us CASCADE;
