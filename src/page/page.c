@@ -480,6 +480,11 @@ inplace_page_has_space(Page page, Size needed)
 	Size		used = phdr->pd_lower;
 
 	Assert(needed > 0);
+	/* a damaged header is reported there, before anything goes by it */
+	if (unlikely(maxoff > InplaceMaxTuplesPerPage ||
+				 phdr->pd_upper > phdr->pd_special || phdr->pd_special > BLCKSZ))
+		return inplace_page_free_space(page) >= needed;
+
 	if (maxoff < InplaceMaxTuplesPerPage &&
 		phdr->pd_upper >= phdr->pd_lower + needed + sizeof(ItemIdData))
 	{
