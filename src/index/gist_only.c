@@ -19,7 +19,7 @@
  * A scan in the order of a distance that is not in floating point may have to begin again at the
  * first row of which it asks the table (other_fetch.c).  So no row must have been returned
  * without that.  The planner is told that columns which may have such an order cannot be
- * returned.  Who orders by such a column needs it.
+ * returned.  Who orders by such a column needs it.  Where it is an expression, no column can be.
  *
  * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  So a query
  * with such a scan is registered when it begins (unmarked_scan.c), until its memory goes, and then
@@ -137,18 +137,28 @@ orders_by_table(PlannerInfo *root, RelOptInfo *rel)
 	return false;
 }
 
+/*
+ * Whatever the query's order, can the column be returned?  (An order by an expression needs any
+ * columns.)
+ */
+static bool
+can_return_in_order(const IndexOptInfo *index, int column)
+{
+	for (int i = 0; i < index->nkeycolumns; i++)
+		if ((i == column || index->indexkeys[i] == 0) &&
+			!family_orders_by_float(index->opfamily[i]))
+			return false;
+	return index->canreturn[column];
+}
+
 static void
 tell_as_not_returning(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 {
-	if (can_return_key(index))
-	{
-		for (int i = 0; i < index->nkeycolumns; i++)
-			index->canreturn[i] = family_orders_by_float(index->opfamily[i]);
-		return;
-	}
+	bool		all = can_return_key(index);
+
 	for (int i = 0; i < index->ncolumns; i++)
-		index->canreturn[i] = false;
-	if (!orders_by_table(root, rel))
+		index->canreturn[i] = all && can_return_in_order(index, i);
+	if (!all && !orders_by_table(root, rel))
 		index->amoptionalkey = false;
 }
 

@@ -372,6 +372,19 @@ SELECT ordering, condition FROM (VALUES ('id', 'i <-> 500'), ('i', 'i <-> 500'),
 	('id', 'v <-> interval ''3 hours'''), ('id', 'v <-> interval ''8 hours'', p <-> point (3, 1)')) o (columns, ordering),
 	(VALUES ('true'), ('i < 600'), ('d > date ''2026-03-01''')) c (condition)
 	WHERE nearest(columns, ordering, condition, true) IS DISTINCT FROM nearest(columns, ordering, condition, false);
+-- In the order of an expression.
+CREATE TABLE be (s text) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO be SELECT repeat('x', i) FROM generate_series(1, 20) i;
+CREATE INDEX be_s ON be USING gist (s, (length(s)));
+UPDATE be SET s = s || 'y' WHERE s < 'xxx';
+SELECT alone();
+UPDATE be SET s = s || 'y' WHERE s < 'xxx';
+VACUUM ANALYZE be;
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
+SELECT s FROM be ORDER BY length(s) <-> 6 LIMIT 1;
+ROLLBACK;
+DROP TABLE be;
 -- By another one at each turn, and counted once.
 SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;
 SELECT (SELECT i FROM bg ORDER BY i <-> x LIMIT 1) FROM (VALUES (0), (2), (499), (0)) v (x);

@@ -48,7 +48,8 @@ class Documents(Workload):
         "undo_left": (f"undo {UNDO_BACK:g} s after the end", "pages", "lower"),
     }
     targets = (Target("tps_json", ">=", 1.0), Target("tps_text", ">=", 1.0), Target("wal_json", "<=", 0.35),
-               Target("wal_text", "<=", 0.1), Target("toast_before", "<=", 1.0))
+               Target("wal_text", "<=", 0.1), Target("toast_before", "<=", 1.0),
+               Target("toast_times", "<=", 1.0, ratio=False))
     stretch = 2.0
     max_rounds = 3
 
