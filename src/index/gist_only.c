@@ -18,8 +18,8 @@
  *
  * A scan in the order of a distance that is not in floating point may have to begin again at the
  * first row of which it asks the table (other_fetch.c).  So no row must have been returned
- * without that.  The planner is told that columns which may have such an order cannot be
- * returned.  Who orders by such a column needs it.  Where it is an expression, no column can be.
+ * without that.  The planner is told that an index with such an order can return nothing.  (A
+ * scan in that order needs a column.)
  *
  * An index that is not marked (other_mark.c) may be so by the time a plan is executed.  So a query
  * with such a scan is registered when it begins (unmarked_scan.c), until its memory goes, and then
@@ -137,27 +137,13 @@ orders_by_table(PlannerInfo *root, RelOptInfo *rel)
 	return false;
 }
 
-/*
- * Whatever the query's order, can the column be returned?  (An order by an expression needs any
- * columns.)
- */
-static bool
-can_return_in_order(const IndexOptInfo *index, int column)
-{
-	for (int i = 0; i < index->nkeycolumns; i++)
-		if ((i == column || index->indexkeys[i] == 0) &&
-			!family_orders_by_float(index->opfamily[i]))
-			return false;
-	return index->canreturn[column];
-}
-
 static void
 tell_as_not_returning(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 {
 	bool		all = can_return_key(index);
 
 	for (int i = 0; i < index->ncolumns; i++)
-		index->canreturn[i] = all && can_return_in_order(index, i);
+		index->canreturn[i] = false;
 	if (!all && !orders_by_table(root, rel))
 		index->amoptionalkey = false;
 }

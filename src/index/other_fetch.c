@@ -103,7 +103,7 @@ query_changes_rows(void)
 	PlannedStmt *stmt = inplace_executor_estate == NULL ? NULL :
 		inplace_executor_estate->es_plannedstmt;
 
-	return stmt != NULL &&
+	return inplace_update_under_others && stmt != NULL &&
 		(stmt->commandType == CMD_UPDATE || stmt->commandType == CMD_MERGE ||
 		 stmt->hasModifyingCTE || stmt->rowMarks != NIL);
 }
@@ -128,6 +128,24 @@ matters(OtherFetch *of, IndexScanDesc scan)
 	return of->marked;
 }
 
+static inline bool
+is_float(Oid type)
+{
+	return type == FLOAT8OID || type == FLOAT4OID;
+}
+
+/* does the scan say at which distances it is? */
+static bool
+tells_distances(IndexScanDesc scan)
+{
+	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
+
+	for (int i = 0; i < scan->numberOfOrderBys; i++)
+		if (!is_float(so->orderByTypes[i]))
+			return false;
+	return true;
+}
+
 /*
  * A scan in the order of a distance has come to its first row.  Does it have to begin again,
  * as it does not tell at which distance it is?
@@ -140,23 +158,28 @@ static bool
 begins_again(OtherFetch *of, IndexScanDesc scan)
 {
 	GISTScanOpaque so = (GISTScanOpaque) scan->opaque;
-	bool		again = false;
 
 	if (of->begun)
 		return false;
 	of->begun = true;
-	for (int i = 0; i < scan->numberOfOrderBys; i++)
-		if (so->orderByTypes[i] != FLOAT8OID && so->orderByTypes[i] != FLOAT4OID)
-		{
-			so->orderByTypes[i] = FLOAT8OID;
-			again = true;
-		}
-	if (!again)
+	if (tells_distances(scan))
 		return false;
 
-	/* rows of pages that are all-visible have been returned (gist_only.c) */
+	/*
+	 * Rows of pages that are all-visible have been returned.  The query was
+	 * planned before the mark.  It is registered (gist_only.c): if the index
+	 * waits it does so to the end.
+	 */
 	if (scan->xs_want_itup)
-		inplace_gist_plan_is_old(scan->indexRelation);
+	{
+		if (inplace_other_may_take(RelationGetRelid(scan->indexRelation), scan->xs_snapshot))
+			inplace_gist_plan_is_old(scan->indexRelation);
+		of->marked = false;
+		return false;
+	}
+	for (int i = 0; i < scan->numberOfOrderBys; i++)
+		if (!is_float(so->orderByTypes[i]))
+			so->orderByTypes[i] = FLOAT8OID;
 	of->as_floats = true;
 	ForgetIndexSearch(scan);
 	if (pgstat_should_count_relation(scan->indexRelation))
@@ -189,7 +212,8 @@ inplace_other_returns(OtherFetch *of, IndexScanDesc scan, const ItemPointerData 
 	if (begins_again(of, scan))
 		return false;
 	refuse_lossy_distance(of, scan);
-	(void) has_been_returned(of, tid);
+	if (of->marked)
+		(void) has_been_returned(of, tid);
 	return true;
 }
 
@@ -215,7 +239,8 @@ inplace_other_fetch_reset(OtherFetch *of)
 	if (of->work != NULL)
 		MemoryContextDelete(of->work);
 	of->work = NULL;
-	of->begun = of->as_floats = false;
+	/* (as_floats goes with what the scan has been told, which may stay so) */
+	of->begun = false;
 }
 
 void
@@ -353,6 +378,8 @@ inplace_other_entry_counts(OtherFetch *of, IndexScanDesc scan,
 	}
 	if (gist && begins_again(of, scan))
 		return false;
+	if (gist && !of->marked)
+		return true;
 	if (inplace_key_is_computed(index) ||
 		(gist && (scan->xs_want_itup || scan->numberOfOrderBys > 0)))
 	{

@@ -12,7 +12,7 @@
  *	   It is registered from its start until its memory goes.
  *
  * Each backend has a slot in shared memory that tells of which indexes there are any.  An
- * index has one of 64 bits, by its OID.  So two indexes may share a bit, which only makes
+ * index has one of 512 bits, by its OID.  So two indexes may share a bit, which only makes
  * rows move for longer.  The slot is the backend's alone to write.
  *
  * Invariants
@@ -40,19 +40,21 @@
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
-#define INDEX_BITS		64
+#define INDEX_BITS		512
+#define WORD_BITS		64
+#define NWORDS			(INDEX_BITS / WORD_BITS)
 
 typedef union UnmarkedSlot
 {
-	pg_atomic_uint64 indexes;	/* a bit each */
+	pg_atomic_uint64 indexes[NWORDS];	/* a bit each */
 	char		pad[PG_CACHE_LINE_SIZE];
 } UnmarkedSlot;
 
 static UnmarkedSlot *slots = NULL;
 
-/* scans of this process, by bit, and what its slot says */
+/* scans of this process, by bit, and all of them */
 static uint32 nscans[INDEX_BITS];
-static uint64 scanned = 0;
+static uint32 nall = 0;
 
 /* counts transactions with such scans */
 static uint64 this_xact = 1;
@@ -73,13 +75,21 @@ UnmarkedScanShmemInit(void)
 	if (found)
 		return;
 	for (int i = 0; i < MaxBackends; i++)
-		pg_atomic_init_u64(&slots[i].indexes, 0);
+		for (int w = 0; w < NWORDS; w++)
+			pg_atomic_init_u64(&slots[i].indexes[w], 0);
 }
 
-static inline void
-tell(void)
+static inline uint64
+mask_of(int bit)
 {
-	pg_atomic_write_u64(&slots[MyProc - ProcGlobal->allProcs].indexes, scanned);
+	return UINT64CONST(1) << bit % WORD_BITS;
+}
+
+/* where this backend says it; nobody else writes there */
+static inline pg_atomic_uint64 *
+own_word(int bit)
+{
+	return &slots[MyProc - ProcGlobal->allProcs].indexes[bit / WORD_BITS];
 }
 
 static void
@@ -96,12 +106,13 @@ forget_scans(XactEvent event, void *arg)
 		default:
 			return;
 	}
-	if (scanned == 0)
+	if (nall == 0)
 		return;
 	memset(nscans, 0, sizeof(nscans));
-	scanned = 0;
+	nall = 0;
 	this_xact++;
-	tell();
+	for (int bit = 0; bit < INDEX_BITS; bit += WORD_BITS)
+		pg_atomic_write_u64(own_word(bit), 0);
 }
 
 /* the caller looks at the mark afterwards */
@@ -117,11 +128,10 @@ inplace_unmarked_begin(UnmarkedScan *scan, Oid indexid)
 	registered = true;
 	scan->bit = indexid % INDEX_BITS;
 	scan->xact = this_xact;
+	nall++;
 	if (nscans[scan->bit]++ == 0)
-	{
-		scanned |= UINT64CONST(1) << scan->bit;
-		tell();
-	}
+		pg_atomic_write_u64(own_word(scan->bit),
+							pg_atomic_read_u64(own_word(scan->bit)) | mask_of(scan->bit));
 	pg_memory_barrier();
 }
 
@@ -130,12 +140,16 @@ void
 inplace_unmarked_end(UnmarkedScan *scan)
 {
 	/* (the transaction it belonged to may have ended before) */
-	if (scan->xact == this_xact && --nscans[scan->bit] == 0)
+	if (scan->xact == this_xact)
 	{
-		/* it has read what it reads of the index */
-		pg_memory_barrier();
-		scanned &= ~(UINT64CONST(1) << scan->bit);
-		tell();
+		nall--;
+		if (--nscans[scan->bit] == 0)
+		{
+			/* it has read what it reads of the index */
+			pg_memory_barrier();
+			pg_atomic_write_u64(own_word(scan->bit),
+								pg_atomic_read_u64(own_word(scan->bit)) & ~mask_of(scan->bit));
+		}
 	}
 	scan->xact = 0;
 }
@@ -147,13 +161,18 @@ inplace_unmarked_end(UnmarkedScan *scan)
 bool
 inplace_unmarked_any(Oid indexid)
 {
-	uint64		bits = OidIsValid(indexid) ?
-		UINT64CONST(1) << indexid % INDEX_BITS : PG_UINT64_MAX;
+	int			bit = indexid % INDEX_BITS;
 
 	pg_memory_barrier();
 	for (int i = 0; i < MaxBackends; i++)
-		if ((pg_atomic_read_u64(&slots[i].indexes) & bits) != 0 &&
-			ProcGlobal->allProcs[i].databaseId == MyDatabaseId)
-			return true;
+		for (int w = 0; w < NWORDS; w++)
+		{
+			uint64		bits = pg_atomic_read_u64(&slots[i].indexes[w]);
+
+			if (OidIsValid(indexid))
+				bits &= w == bit / WORD_BITS ? mask_of(bit) : 0;
+			if (bits != 0 && ProcGlobal->allProcs[i].databaseId == MyDatabaseId)
+				return true;
+		}
 	return false;
 }

@@ -363,7 +363,8 @@ check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
 static inline bool
 notes_rows(const InplaceIndexFetchData *fetch)
 {
-	return inplace_update_under_others || fetch->on_standby || !fetch->other.begun;
+	return inplace_update_under_others || fetch->on_standby || !fetch->other.begun ||
+		fetch->other.as_floats;
 }
 
 /* false: not now */
