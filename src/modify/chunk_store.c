@@ -7,8 +7,8 @@
  * A new value's chunks are inserted under a base that nobody has.  A value that
  * replaces another one in the same column of its row is written over it: chunks that
  * differ are updated, as any row of an inplace table is, and so is chunk 0;
- * missing ones are inserted, those too many deleted.  The row that has the value is locked
- * before (update_toast.c).  If it is not changed after all, that is an error, for
+ * missing ones are inserted, those far too many deleted (KeptChunks).  The row that has the
+ * value is locked before (update_toast.c).  If it is not changed after all, that is an error, for
  * its own value has been replaced (toast.c).
  *
  * The number of a change
@@ -45,6 +45,13 @@
 
 /* rows inserted together */
 #define INSERT_BATCH	16
+
+/*
+ * A value that gets shorter keeps so many chunks: it may get longer again, and a chunk that
+ * is inserted anew has another place, while that of the deleted one is free after VACUUM
+ * only.  Nobody reads chunks behind a value's end.
+ */
+#define KeptChunks(nchunks)		Max(2 * (nchunks), 4)
 
 /* how far to look for versions that nobody needs here */
 #define MAX_CHANGES_BACK	64
@@ -521,7 +528,7 @@ replace_value(ChunkStore *cs, const struct varatt_external *oldptr)
 		if (!has_chunk(cs, seq))
 			insert_chunk(cs, seq);
 	flush_inserts(cs);
-	for (int32 seq = nchunks; seq < cs->nold; seq++)
+	for (int32 seq = KeptChunks(nchunks); seq < cs->nold; seq++)
 		if (has_chunk(cs, seq))
 			delete_chunk(cs, seq);
 	return true;

@@ -352,6 +352,41 @@ SET enable_seqscan = off;
 SELECT id, length(v) FROM tip_brin WHERE v >= 'a' AND v < 'b';
 SELECT id, length(v) FROM tip_brin WHERE v > (SELECT max(v) FROM tip_brin WHERE v < 'b');
 RESET enable_seqscan;
+-- values that get shorter and longer by chunks stay where they are, without VACUUM
+CREATE TABLE tip_waves (id int, a text) USING inplace WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off);
+ALTER TABLE tip_waves ALTER a SET STORAGE EXTERNAL;
+INSERT INTO tip_waves SELECT n, tip_text(7000, n) FROM generate_series(1, 40) n;
+CREATE TEMP TABLE tip_waves_size AS SELECT pg_relation_size(reltoastrelid) AS bytes FROM pg_class WHERE relname = 'tip_waves';
+DO $$
+BEGIN
+    FOR i IN 1 .. 20 LOOP
+        UPDATE tip_waves SET a = tip_text(2500 + 2250 * ((id + i) % 3), id + i);
+        COMMIT;
+    END LOOP;
+END $$;
+SELECT bool_and(a = tip_text(2500 + 2250 * ((id + 20) % 3), id + 20)) AS same, count(DISTINCT length(a)) FROM tip_waves;
+SELECT pg_relation_size(reltoastrelid) - bytes AS grown FROM pg_class, tip_waves_size WHERE relname = 'tip_waves';
+-- chunks behind a value's end: kept ones are found again, all go with the value
+UPDATE tip_waves SET a = left(tip_text(20000, id), 3000 + 14000 * (id % 2));
+UPDATE tip_waves SET a = tip_text(17000, id);
+UPDATE tip_waves SET a = tip_text(2100, id);
+BEGIN;
+UPDATE tip_waves SET a = tip_text(7900, id + 1);
+SELECT count(DISTINCT length(a)) FROM tip_waves WHERE a = tip_text(7900, id + 1);
+ROLLBACK;
+SELECT count(*) FROM tip_waves WHERE a = tip_text(2100, id);
+UPDATE tip_waves SET a = tip_text(7900, id);
+SELECT count(*), count(DISTINCT substr(a, 7001, 50)) FROM tip_waves WHERE substr(a, 7001, 50) = substr(tip_text(7900, id), 7001, 50);
+UPDATE tip_waves SET a = 'short' WHERE id % 2 = 0;
+DELETE FROM tip_waves WHERE id % 2 = 1;
+CREATE FUNCTION tip_waves_left() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    chunks bigint;
+BEGIN
+    EXECUTE (SELECT 'SELECT count(*) FROM pg_toast.' || t.relname FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid WHERE c.relname = 'tip_waves') INTO chunks;
+    RETURN chunks;
+END $$;
+SELECT tip_waves_left();
 -- the planner looks at the ends of an index, where versions may be that were rolled back
 CREATE TABLE tip_ends USING inplace AS SELECT n, tip_text(6000, n) AS a, left(tip_text(6000, n), 2200) AS b FROM generate_series(1, 200) n;
 ALTER TABLE tip_ends ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;
