@@ -385,6 +385,27 @@ SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bi
 SELECT s FROM be ORDER BY length(s) <-> 6 LIMIT 1;
 ROLLBACK;
 DROP TABLE be;
+-- In the order of another column, which could be returned, and of one that is included as well.
+CREATE TABLE bi (a int) USING inplace WITH (autovacuum_enabled = off);
+INSERT INTO bi SELECT generate_series(1, 500);
+CREATE INDEX ON bi USING gist (a) INCLUDE (a);
+UPDATE bi SET a = a + 7 WHERE a = 1;
+VACUUM ANALYZE bg, bi;
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
+SELECT p FROM bg ORDER BY p <-> point (7, 1.5) LIMIT 1;
+SELECT a FROM bi ORDER BY a <-> 400 LIMIT 1;
+ROLLBACK;
+DROP TABLE bi;
+-- A distance that is not exact is refused beside one that is not in floating point, as GiST does.
+CREATE TABLE bc (id int, v interval, c circle) USING inplace;
+INSERT INTO bc VALUES (1, '1 day', NULL), (2, '2 days', '<(5,5),1>');
+CREATE INDEX ON bc USING gist (v, c);
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
+SELECT * FROM bc ORDER BY v <-> interval '1 day', c <-> point (0, 0) FOR UPDATE;
+ROLLBACK;
+DROP TABLE bc;
 -- By another one at each turn, and counted once.
 SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;
 SELECT (SELECT i FROM bg ORDER BY i <-> x LIMIT 1) FROM (VALUES (0), (2), (499), (0)) v (x);
