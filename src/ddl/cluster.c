@@ -826,8 +826,8 @@ copy_in_index_order(CopyState *cs, Relation index)
 		}
 
 		/*
-		 * (the entry only of an inplace_btree, which alone has such rows
-		 * twice)
+		 * (the entry only of an inplace_btree; of other methods a row is
+		 * known by having been seen)
 		 */
 		if (entry_places_row(cs, index,
 							 inplace_fetched_entry(inplace_entry_fetch(scan)).itup,
