@@ -19,7 +19,7 @@
 void
 inplace_redo_conflict(TransactionId horizon, RelFileLocator loc)
 {
-	if (InHotStandby && TransactionIdIsValid(horizon))
+	if (InHotStandby && TransactionIdIsNormal(horizon))
 		ResolveConflictWithSnapshot(horizon, false, loc);
 }
 

@@ -51,30 +51,26 @@ hold_mxid(MultiXactId *oldest, MultiXactId multi)
 }
 
 /*
- * Who looks at a multixact asks about its members, those that have ended too.  False if one precedes
- * "limit".  (A multixact that cannot be right is left to be reported by others.)
+ * Who looks at a multixact may ask about its members, those that have ended, too.  Where all have
+ * ended they are not read, with the page locked: all that is known is that none precedes
+ * relfrozenxid.  (A multixact that cannot be right is left to be reported by others.)
  */
-static bool
-hold_members(InplaceVacuum *vac, TransactionId *oldest, MultiXactId multi,
-			 TransactionId limit)
+static void
+hold_members(InplaceVacuum *vac, TransactionId *oldest, MultiXactId multi)
 {
 	MultiXactMember *members;
 	int			nmembers;
-	bool		result = true;
 
 	if (MultiXactIdPrecedes(multi, vac->rel->rd_rel->relminmxid) ||
 		!MultiXactIdPrecedes(multi, ReadNextMultiXactId()))
-		return true;
-	nmembers = GetMultiXactIdMembers(multi, &members, false, false);
+		return;
+	nmembers = GetMultiXactIdMembers(multi, &members, false, true);
+	if (nmembers < 0)
+		hold_xid(oldest, vac->rel->rd_rel->relfrozenxid);
 	for (int i = 0; i < nmembers; i++)
-	{
 		hold_xid(oldest, members[i].xid);
-		if (TransactionIdPrecedes(members[i].xid, limit))
-			result = false;
-	}
 	if (nmembers > 0)
 		pfree(members);
-	return result;
 }
 
 /* something that stays, frozen or not */
@@ -85,8 +81,8 @@ hold_always(InplaceVacuum *vac, PageSurvey *survey, TransactionId xid, bool mult
 	{
 		hold_mxid(&survey->oldest_mxid, xid);
 		hold_mxid(&survey->oldest_mxid_nofreeze, xid);
-		(void) hold_members(vac, &survey->oldest_xid, xid, InvalidTransactionId);
-		(void) hold_members(vac, &survey->oldest_xid_nofreeze, xid, InvalidTransactionId);
+		hold_members(vac, &survey->oldest_xid, xid);
+		hold_xid(&survey->oldest_xid_nofreeze, survey->oldest_xid);
 	}
 	else
 	{
@@ -221,10 +217,11 @@ survey_lockers(InplaceVacuum *vac, OffsetNumber off, InplaceTupleHeader tup,
 	else if (lockers.multi)
 	{
 		hold_mxid(&survey->oldest_mxid_nofreeze, lockers.xid);
-		if (MultiXactIdPrecedes(lockers.xid, vac->cutoffs.MultiXactCutoff) ||
-			!hold_members(vac, &survey->oldest_xid_nofreeze, lockers.xid,
-						  vac->cutoffs.FreezeLimit))
+		/* an aggressive VACUUM has to get relfrozenxid on, past the members */
+		if (vac->aggressive ||
+			MultiXactIdPrecedes(lockers.xid, vac->cutoffs.MultiXactCutoff))
 			survey->freeze_required = true;
+		hold_xid(&survey->oldest_xid_nofreeze, vac->rel->rd_rel->relfrozenxid);
 	}
 	else
 	{
