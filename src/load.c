@@ -60,6 +60,7 @@
 #include "undo/undo_rows.h"
 #include "undo/worker.h"
 #include "utils/guc.h"
+#include "xact_end.h"
 
 PG_MODULE_MAGIC;
 
@@ -201,7 +202,7 @@ static void
 InplaceXactCallback(XactEvent event, void *arg)
 {
 	NoLockLeaveQuery(false);
-	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+	if (XactIsRolledBack(event))
 	{
 		inplace_executor_depth = 0;
 		inplace_executor_estate = NULL;

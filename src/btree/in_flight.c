@@ -48,6 +48,7 @@
 #include "port/atomics.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
+#include "xact_end.h"
 
 #define INDEX_BITS		64
 
@@ -176,18 +177,7 @@ forget_scans_of_sub(SubXactEvent event, SubTransactionId sub,
 static void
 forget_scans(XactEvent event, void *arg)
 {
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PREPARE:
-			break;
-		default:
-			return;
-	}
-	if (!any_scan)
+	if (!XactIsLeft(event) || !any_scan)
 		return;
 	memset(nscans, 0, sizeof(nscans));
 	pg_atomic_write_u64(&my_slot()->slot.indexes, 0);

@@ -58,11 +58,10 @@
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
-#include "storage/sinval.h"
-#include "storage/standby.h"
 #include "utils/inval.h"
 #include "utils/wait_event.h"
 #include "wal/log_btree.h"
+#include "wal/relcache_now.h"
 
 /* how often to try for the lock, and after how many milliseconds again */
 #define LOCK_TRIES			20
@@ -463,15 +462,7 @@ end_of_pages_in_use(Shortening *s, BlockNumber end)
 static void
 forget_roots(Relation index)
 {
-	SharedInvalidationMessage msg;
-
-	memset(&msg, 0, sizeof(msg));
-	msg.rc.id = SHAREDINVALRELCACHE_ID;
-	msg.rc.dbId = MyDatabaseId;
-	msg.rc.relId = RelationGetRelid(index);
-	SendSharedInvalidMessages(&msg, 1);
-	if (RelationNeedsWAL(index) && XLogStandbyInfoActive())
-		LogStandbyInvalidations(1, &msg, false);
+	inplace_forget_relcache_now(RelationGetRelid(index), RelationNeedsWAL(index));
 	/* (what we have is for ourselves at the end) */
 	CacheInvalidateRelcache(index);
 }

@@ -32,6 +32,7 @@
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/syscache.h"
+#include "xact_end.h"
 
 static ActsAsBtree *acting = NULL;
 
@@ -65,7 +66,7 @@ keep_acting(Datum arg, Oid relid)
 static void
 forget_acting(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+	if (XactIsRolledBack(event))
 		acting = NULL;
 }
 

@@ -68,6 +68,7 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
+#include "xact_end.h"
 
 static HTAB *index_keys = NULL;
 
@@ -318,18 +319,7 @@ drop_forgotten(XactEvent event, void *arg)
 	HASH_SEQ_STATUS status;
 	IndexKey   *key;
 
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PREPARE:
-			break;
-		default:
-			return;
-	}
-	if (!any_invalid)
+	if (!XactIsLeft(event) || !any_invalid)
 		return;
 	any_invalid = false;
 	hash_seq_init(&status, index_keys);

@@ -56,6 +56,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "xact_end.h"
 
 typedef struct LateOpen
 {
@@ -111,7 +112,7 @@ late_open_xact(XactEvent event, void *arg)
 {
 	dlist_mutable_iter iter;
 
-	if (event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT)
+	if (!XactIsRolledBack(event))
 		return;
 	dlist_foreach_modify(iter, &late_opens)
 		forget(dlist_container(LateOpen, node, iter.cur));

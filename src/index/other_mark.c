@@ -47,13 +47,13 @@
 #include "index/other_method.h"
 #include "index/unmarked_scan.h"
 #include "storage/procarray.h"
-#include "storage/sinval.h"
 #include "undo/seen.h"
 #include "undo/undo.h"
 #include "undo/undorel.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "wal/log_vacuum.h"
+#include "wal/relcache_now.h"
 
 /* on the meta page, from the header to pd_lower; docs/format.md */
 typedef struct OtherMark
@@ -313,22 +313,6 @@ add_mark(Page meta, Oid indexid, bool waits, FullTransactionId xid)
 }
 
 /*
- * Have all sessions plan anew what they have planned without the mark.  They hear of it at once,
- * since the mark is there however the transaction ends.
- */
-static void
-tell_of_mark(Oid relid)
-{
-	SharedInvalidationMessage msg;
-
-	memset(&msg, 0, sizeof(msg));
-	msg.rc.id = SHAREDINVALRELCACHE_ID;
-	msg.rc.dbId = MyDatabaseId;
-	msg.rc.relId = relid;
-	SendSharedInvalidMessages(&msg, 1);
-}
-
-/*
  * Mark the index if it has none.  Returns what the mark is then.
  */
 static OtherMark
@@ -360,15 +344,19 @@ see_to_mark(Relation undorel, Relation table, Oid indexid, bool waits)
 	copy = *mark;
 	UnlockReleaseBuffer(meta);
 
-	/* (the transaction's own messages are for standbys) */
+	/*
+	 * Have all sessions plan anew what they have planned without the mark.
+	 * They hear of it at once, since the mark is there however the
+	 * transaction ends.  The transaction's own messages are for standbys.
+	 */
 	if (added && !OidIsValid(copy.indexid))
 	{
-		tell_of_mark(InvalidOid);
+		inplace_forget_relcache_now(InvalidOid, false);
 		CacheInvalidateRelcacheAll();
 	}
 	else if (added && waits)
 	{
-		tell_of_mark(RelationGetRelid(table));
+		inplace_forget_relcache_now(RelationGetRelid(table), false);
 		CacheInvalidateRelcache(table);
 	}
 	return copy;

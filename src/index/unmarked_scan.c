@@ -39,6 +39,7 @@
 #include "port/atomics.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
+#include "xact_end.h"
 
 #define INDEX_BITS		512
 #define WORD_BITS		64
@@ -95,18 +96,7 @@ own_word(int bit)
 static void
 forget_scans(XactEvent event, void *arg)
 {
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PREPARE:
-			break;
-		default:
-			return;
-	}
-	if (nall == 0)
+	if (!XactIsLeft(event) || nall == 0)
 		return;
 	memset(nscans, 0, sizeof(nscans));
 	nall = 0;

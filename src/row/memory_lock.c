@@ -45,6 +45,7 @@
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/shmem.h"
+#include "xact_end.h"
 
 #define PARTITIONS			32
 
@@ -265,8 +266,7 @@ inplace_next_memory_lock(int *n, Oid *relid, RelFileLocator *locator,
 static void
 transaction_ends(XactEvent event, void *arg)
 {
-	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT &&
-		event != XACT_EVENT_PREPARE)
+	if (!XactIsLeft(event))
 		return;
 	for (int n = 0; n < MEMORY_LOCKS && nmine > 0; n++)
 		if (mine[n].used)

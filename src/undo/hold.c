@@ -78,6 +78,7 @@
 #include "undo/holders.h"
 #include "undo/seen.h"
 #include "utils/syscache.h"
+#include "xact_end.h"
 
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 static ExecutorEnd_hook_type prev_ExecutorEnd_hook = NULL;
@@ -611,30 +612,21 @@ UndoHoldCheckActive(void)
 static void
 hold_xact_callback(XactEvent event, void *arg)
 {
-	switch (event)
+	if (!XactIsLeft(event))
+		return;
+	if (XactIsRolledBack(event))
+		suspended = 0;
+	withdraw();
+	if (noted)
+		pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
+	noted = taken_back = published_before = publish_no_more = false;
+	slot_lxid = InvalidLocalTransactionId;
+	if (open_queries > 0 || uncounted)
 	{
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-			suspended = 0;
-			/* FALLTHROUGH */
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PREPARE:
-			withdraw();
-			if (noted)
-				pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
-			noted = taken_back = published_before = publish_no_more = false;
-			slot_lxid = InvalidLocalTransactionId;
-			if (open_queries > 0 || uncounted)
-			{
-				uncounted = false;
-				count_queries(0);
-			}
-			UndoSeenEndTransaction();
-			break;
-		default:
-			break;
+		uncounted = false;
+		count_queries(0);
 	}
+	UndoSeenEndTransaction();
 }
 
 /*
