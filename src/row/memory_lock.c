@@ -149,6 +149,11 @@ inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off, uint32 
 			continue;
 		if (i >= first && i < first + MEMORY_LOCKS)
 		{
+			/*
+			 * others go by whether the xid is running: one that has gone
+			 * would be ours alone
+			 */
+			Assert(TransactionIdIsCurrentTransactionId(lock->xid));
 			if (locks->own && lock->mode <= locks->own_mode)
 				continue;
 			locks->own = true;

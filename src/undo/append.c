@@ -327,9 +327,11 @@ UndoTakeExtent(UndoKind kind, UndoWriter *w, bool limited, bool missing_ok)
 
 	/*
 	 * A worker that leaves sets worker_pid to 0 and only then looks for
-	 * extents a last time; what made the extent ours was a full barrier.
+	 * extents a last time, and so does the launcher with launcher_knows; what
+	 * made the extent ours was a full barrier.  A launcher that knows of
+	 * extents must not be woken by each transaction until a worker may start.
 	 */
-	if (!UndoSpaceHasWorker(sp))
+	if (!UndoSpaceHasWorker(sp) && pg_atomic_read_u32(&sp->launcher_knows) == 0)
 		UndoWorkerWakeup();
 	return true;
 }

@@ -172,6 +172,7 @@ UndoSpaceShmemInit(UndoSpace *sp, int tranche)
 	LWLockInitialize(&sp->extend_lock.lock, tranche + 1);
 	sp->in_use = false;
 	pg_atomic_init_u32(&sp->worker_pid, 0);
+	pg_atomic_init_u32(&sp->launcher_knows, 0);
 	pg_atomic_init_u32(&sp->discarded_xid, InvalidTransactionId);
 	pg_atomic_init_u32(&sp->retreat, PG_UINT32_MAX);
 	pg_atomic_init_u64(&sp->clock, 0);

@@ -86,6 +86,8 @@ typedef struct UndoSpace
 	TransactionId tail_xid;		/* newest xid that makes them needed; both are
 								 * set by the worker only */
 	pg_atomic_uint32 worker_pid;	/* the worker that discards here, or 0 */
+	pg_atomic_uint32 launcher_knows;	/* 1: of extents here, and looks again
+										 * untold; only the launcher sets it */
 	TransactionId horizon;		/* that of the last discard, for the view */
 	pg_atomic_uint32 discarded_xid; /* newest that a discard record has told
 									 * standbys of */

@@ -509,8 +509,17 @@ LauncherChoose(bool *waiting)
 	{
 		UndoSpace  *sp = UndoSpaceAt(i);
 
+		/*
+		 * A full barrier: extents that are taken from now on are told of, or
+		 * seen below.  While there are any, we look again after a while, or
+		 * when the database's worker ends.
+		 */
+		(void) pg_atomic_exchange_u32(&sp->launcher_knows, 0);
 		if (sp->in_use && !UndoSpaceIsEmpty(sp))
+		{
+			pg_atomic_write_u32(&sp->launcher_knows, 1);
 			LauncherDatabase(LocatorDb(sp->locator))->wanted = true;
+		}
 	}
 
 	*waiting = false;
