@@ -150,8 +150,9 @@ inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off, uint32 
 		if (i >= first && i < first + MEMORY_LOCKS)
 		{
 			/*
-			 * others go by whether the xid is running: one that has gone
-			 * would be ours alone
+			 * Others ask whether the xid is running.  A lock whose
+			 * subtransaction has gone would keep us from waiting, and nobody
+			 * else.
 			 */
 			Assert(TransactionIdIsCurrentTransactionId(lock->xid));
 			if (locks->own && lock->mode <= locks->own_mode)

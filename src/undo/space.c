@@ -558,6 +558,8 @@ UndoSpaceFind(const RelFileLocator *locator, UndoKind kind)
 			sp->first_free = 0;
 			sp->tail_end = 0;
 			sp->horizon = InvalidTransactionId;
+			/* what it knew was of other undo, maybe another database's */
+			pg_atomic_write_u32(&sp->launcher_knows, 0);
 			pg_atomic_write_u32(&sp->retreat, PG_UINT32_MAX);
 			pg_atomic_write_u64(&sp->rows_restored, 0);
 		}

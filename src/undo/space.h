@@ -87,7 +87,7 @@ typedef struct UndoSpace
 								 * set by the worker only */
 	pg_atomic_uint32 worker_pid;	/* the worker that discards here, or 0 */
 	pg_atomic_uint32 launcher_knows;	/* 1: of extents here, and looks again
-										 * untold; only the launcher sets it */
+										 * untold; it alone sets this to 1 */
 	TransactionId horizon;		/* that of the last discard, for the view */
 	pg_atomic_uint32 discarded_xid; /* newest that a discard record has told
 									 * standbys of */

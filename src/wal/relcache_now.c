@@ -18,7 +18,8 @@
 
 /*
  * Have all sessions of this server build the relation's entry anew, or with InvalidOid those
- * of all relations; and if asked those of standbys.  No page is locked: queues may be full.
+ * of all relations; and if asked those of standbys.  No page is locked: with a full
+ * queue, sessions that are behind are waited for or signalled.
  * The caller's own session hears of it with the next messages that it takes.
  */
 void
