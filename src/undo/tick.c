@@ -32,14 +32,6 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* see the invariant */
-static void
-ForgetCatalogSnapshot(void)
-{
-	InvalidateCatalogSnapshot();
-	Assert(!TransactionIdIsValid(MyProc->xmin));
-}
-
 /* ---------------- the table ---------------- */
 
 void
@@ -181,8 +173,10 @@ UndoTargetGet(Oid spc, Oid relnumber, void *arg)
 		LocatorRel(tick->target_locator) != relnumber)
 	{
 		TargetOpen(tick, spc, relnumber);
-		ForgetCatalogSnapshot();
+		InvalidateCatalogSnapshot();
 	}
+	/* see the invariant */
+	Assert(!TransactionIdIsValid(MyProc->xmin));
 	return tick->target;
 }
 
@@ -207,7 +201,7 @@ UndoTickBegin(UndoTick *tick)
 	if (!ConditionalLockRelationOid(tick->undo_relid, AccessShareLock))
 		return false;
 	tick->undorel = try_relation_open(tick->undo_relid, NoLock);
-	ForgetCatalogSnapshot();
+	InvalidateCatalogSnapshot();
 	return tick->undorel != NULL &&
 		RelFileLocatorEquals(RelLocator(tick->undorel), tick->space->locator);
 }
