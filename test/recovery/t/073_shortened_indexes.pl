@@ -129,14 +129,13 @@ sub moves
 		WHERE description LIKE 'index page moved%'});
 }
 
-# A server with assertions fails one of nbtree's own where VACUUM comes to a half-dead page
-# that an interrupted one has left, and the page right of it is empty (_bt_pagedel() goes on
-# with that, without a stack; the same on heap with btree, and right without assertions).
-# Such an index is built anew: returns which ones.
+# An interrupted VACUUM leaves half-dead pages, where two of nbtree's own assertions fail (the
+# same on heap with btree, and right without assertions): VACUUM comes to one, and the page right
+# of it is empty (_bt_pagedel() goes on with that, without a stack); or a backward scan ends with
+# one, as there is none left of it (_bt_readnextpage(), since 18).  Such an index is built anew.
 sub rebuild_what_nbtree_asserts
 {
 	my ($n) = @_;
-	my @rebuilt;
 	$n->safe_psql('postgres', 'CHECKPOINT');
 	foreach my $index ('t_pkey', @indexes)
 	{
@@ -145,21 +144,20 @@ sub rebuild_what_nbtree_asserts
 			my ($block) = @_;
 			my ($lower, $upper, $special) = unpack 'S3', substr($file, $block * 8192 + 12, 6);
 			my ($prev, $next, $level, $flags) = unpack 'L3 S', substr($file, $block * 8192 + $special, 14);
-			return { next => $next, flags => $flags, items => ($lower - 24) / 4 - ($next ? 1 : 0) };
+			return { prev => $prev, next => $next, flags => $flags, items => ($lower - 24) / 4 - ($next ? 1 : 0) };
 		};
 		foreach my $block (1 .. length($file) / 8192 - 1)
 		{
 			next if substr($file, $block * 8192 + 12, 2) eq "\0\0";
 			my $p = $page->($block);
 			# (BTP_LEAF, BTP_HALF_DEAD)
-			next if ($p->{flags} & 17) != 17 || !$p->{next} || $page->($p->{next})->{items} > 0;
-			note "$index: block $block is half-dead, and the one right of it empty";
+			next if ($p->{flags} & 17) != 17 || ($p->{prev} && $page->($p->{next})->{items} > 0);
+			note "$index: block $block is half-dead, and " . ($p->{prev} ? 'the one right of it empty' : 'the first');
 			$n->safe_psql('postgres', "REINDEX INDEX $index");
-			push @rebuilt, $index;
 			last;
 		}
 	}
-	return @rebuilt;
+	return;
 }
 
 my $standby;
@@ -405,6 +403,7 @@ foreach my $i (1 .. 6)
 		kill9_all($node);
 		$node->start;
 	}
+	rebuild_what_nbtree_asserts($node);
 	all_rows($node, "interrupted, $i");
 }
 $node->safe_psql('postgres', 'CHECKPOINT');
