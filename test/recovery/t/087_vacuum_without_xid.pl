@@ -43,6 +43,10 @@ sub rows_to_sweep
 # ---- VACUUM has an xid from its first page on, and a scan begins while it runs
 
 my ($old, $locker) = rows_to_sweep();
+# (the undo worker has begun, and does not come by for a minute: VACUUM is the first to restore the row)
+ok(defined poll_value($node, q{SELECT count(*) = 1 FROM pg_stat_activity
+	WHERE backend_type LIKE 'inplace undo worker%' AND datname = current_database() AND wait_event_type = 'Extension'}, 60),
+	'the undo worker rests');
 $node->safe_psql('postgres', 'BEGIN; UPDATE t SET v = 2 WHERE id = 1; ROLLBACK');
 my $scan = psql_session($node);
 $scan->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
