@@ -322,13 +322,13 @@ wait_for_row(RowLocking *rl, bool passing)
 static void
 look_at_successors(RowLocking *rl)
 {
+	ChainStart	start = {.tid = rl->target.tid,.target = &rl->target};
 	TransactionId xwait;
 
 	/* nobody takes the gate who comes here */
 	Assert(!rl->gate.held);
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
-	switch (inplace_chain_conflict(rl->rel, rl->target.tid, &rl->target, rl->mode,
-								   NULL, &xwait))
+	switch (inplace_chain_conflict(rl->rel, &start, rl->mode, NULL, &xwait))
 	{
 		case CHAIN_BUSY:
 			XactLockTableWait(xwait, rl->rel, &rl->target.tid, XLTW_LockUpdated);
@@ -420,7 +420,7 @@ moves_unlocked(RowLocking *rl, ItemPointer moving)
 static bool
 lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 {
-	TransactionId mover = rl->rc.base.t_xid;
+	ChainStart	start = {.tid = moving,.mover = rl->rc.base.t_xid};
 	ChainLock	lock = {.xid = xid,.replacer = rl->rc.replacer};
 	bool		locked = have_lock(rl, xid);
 	TransactionId xwait;
@@ -436,10 +436,10 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 	 * since, from where the one that it sees was moved to (row/between.c). It
 	 * may rely on another session that its snapshot is from.
 	 */
-	if (inplace_prune_between && IsolationUsesXactSnapshot() && TransactionIdDidCommit(mover))
-		lock.mover = mover;
-	switch (inplace_chain_conflict(rl->rel, moving, NULL, rl->mode,
-								   locked ? NULL : &lock, &xwait))
+	start.may_be_gone = !locked && inplace_prune_between && IsolationUsesXactSnapshot() &&
+		TransactionIdDidCommit(start.mover);
+	switch (inplace_chain_conflict(rl->rel, &start, rl->mode, locked ? NULL : &lock,
+								   &xwait))
 	{
 		case CHAIN_GONE:
 			if (!rl->find_last)
@@ -454,8 +454,9 @@ lock_where_it_moves(RowLocking *rl, ItemPointerData moving, TransactionId xid)
 			XactLockTableWait(xwait, rl->rel, &moving, XLTW_LockUpdated);
 			break;
 		case CHAIN_FREE:
+			/* (or the move has been rolled back: another one has another xid) */
 			rl->locked_at = moving;
-			rl->locked_mover = mover;
+			rl->locked_mover = start.mover;
 			break;
 	}
 	return true;

@@ -94,7 +94,7 @@ inplace_keys_outlive(Relation rel, InplaceTupleHeader tup,
  * that are not known to have come before it was replaced do not count.
  */
 static TransactionId
-first_in_the_way(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
+first_in_the_way(Relation rel, InplaceTupleHeader tup, const ItemPointerData *tid,
 				 LockTupleMode mode, TransactionId changer, bool replaced)
 {
 	RowLockers	lockers;
@@ -151,7 +151,7 @@ first_in_the_way(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
  * goes on, or invalid.
  */
 static ChainVerdict
-conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
+conflict_here(Relation rel, InplaceTupleHeader tup, const ItemPointerData *tid,
 			  const RowTarget *target, LockTupleMode mode,
 			  TransactionId *xwait, ItemPointer next)
 {
@@ -224,7 +224,7 @@ conflict_here(Relation rel, InplaceTupleHeader tup, ItemPointer tid,
  * since the page was locked: then the row has to be restored first.
  */
 static bool
-lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
+lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, const ItemPointerData *tid,
 		  LockTupleMode mode, const ChainLock *lock, UndoRoom *room)
 {
 	OffsetNumber off = ItemPointerGetOffsetNumber(tid);
@@ -251,92 +251,147 @@ lock_here(Relation rel, Buffer buffer, Buffer vmbuffer, ItemPointer tid,
 	return true;
 }
 
+typedef enum PlaceResult
+{
+	PLACE_SEEN,					/* the verdict counts */
+	PLACE_LACKS_UNDO,			/* reserve it, and look again */
+	PLACE_MOVE_UNDONE,			/* the row is not there: look where it was
+								 * before */
+	PLACE_GONE					/* the row is not there any more */
+} PlaceResult;
+
+/* a place of the chain */
+typedef struct ChainPlace
+{
+	ItemPointerData tid;
+	const RowTarget *target;	/* as in ChainStart */
+	TransactionId mover;
+} ChainPlace;
+
 /*
- * A row is not where it was put by the transaction that moved it.  Has that been rolled
- * back since we were at the place before?
+ * With the page of the place that a move leads to locked: has the move been rolled back?
+ * If not, it stays so until the page is unlocked, or at least the row stays: only when its
+ * transaction is known to have been rolled back does anybody take the row away.
  */
 static bool
 move_undone(TransactionId mover)
 {
-	return !TransactionIdIsInProgress(mover) && !TransactionIdDidCommit(mover);
+	/* (first what mostly is so, and needs no look at the proc array) */
+	return !TransactionIdDidCommit(mover) &&
+		!TransactionIdIsInProgress(mover) && !TransactionIdDidCommit(mover);
+}
+
+/*
+ * The same as inplace_chain_conflict() for one place, which is locked if nothing is in the
+ * way there.  Its page is locked, if there is one; "found" says that there is a row.
+ * *next is the place after this one, or has no TID.
+ */
+static PlaceResult
+look_at_place(Relation rel, Buffer buffer, Buffer vmbuffer, bool found,
+			  const ChainPlace *place, bool may_be_gone, LockTupleMode mode,
+			  const ChainLock *lock, UndoRoom *room, ChainVerdict *verdict,
+			  TransactionId *xwait, ChainPlace *next)
+{
+	InplaceTupleHeader tup;
+
+	if (TransactionIdIsValid(place->mover) && move_undone(place->mover))
+		return PLACE_MOVE_UNDONE;
+	if (!found)
+		return may_be_gone ? PLACE_GONE : PLACE_SEEN;
+	tup = PageGetTupleAt(RowPage(rel, buffer), ItemPointerGetOffsetNumber(&place->tid));
+	if (may_be_gone && !inplace_put_by(rel, tup, &place->tid, place->mover))
+		return PLACE_GONE;
+
+	*verdict = conflict_here(rel, tup, &place->tid, place->target, mode, xwait,
+							 &next->tid);
+	next->mover = HdrXid(tup);
+	if (*verdict == CHAIN_FREE && lock != NULL &&
+		!lock_here(rel, buffer, vmbuffer, &place->tid, mode, lock, room))
+		return PLACE_LACKS_UNDO;
+	return PLACE_SEEN;
 }
 
 /*
  * Is there anything in the way of a lock on the versions that follow the one
- * meant, whose TID is tid?  Without a target, on those from the first at tid on?
- * With CHAIN_BUSY, *xwait is the transaction to wait for.
+ * meant?  With CHAIN_BUSY, *xwait is the transaction to wait for.
  *
- * If lock has a mover, which has committed, each place must be that where the row was put
- * by the transaction that moved it from the place before.  Else it is gone (see
- * row/between.c), or that transaction has been rolled back: then we begin again.
+ * No page is locked on the way from place to place.  Each place must be that where the row
+ * was put by the transaction that moved it from the place before.  If that has been rolled
+ * back meanwhile the place may be another row's: we begin again.  So does the caller, if
+ * it was the move to the place where we begin: nothing is in the way then.  If it has
+ * committed the row may still be gone for some (see row/between.c).
  *
- * With lock (and no target) each place where nothing is in the way is locked before
- * its page is unlocked.  As in heap, the places that follow are locked first and the
- * version meant last: between a look and a lock, somebody could delete the row there.
+ * With lock each place where nothing is in the way is locked before its page is
+ * unlocked.  As in heap, the places that follow are locked first and the version meant
+ * last: between a look and a lock, somebody could delete the row there.
  */
 ChainVerdict
-inplace_chain_conflict(Relation rel, ItemPointerData tid,
-					   const RowTarget *target, LockTupleMode mode,
+inplace_chain_conflict(Relation rel, const ChainStart *start, LockTupleMode mode,
 					   const ChainLock *lock, TransactionId *xwait)
 {
-	TransactionId mover = lock != NULL ? lock->mover : InvalidTransactionId;
-	ItemPointerData first = tid;
+	const ChainPlace first = {start->tid, start->target, start->mover};
+	ChainPlace	place = first;
+	TransactionId undone = InvalidTransactionId;
 
-	Assert(target == NULL || lock == NULL);
+	/*
+	 * a walk begins with a version of its first place, or comes from the
+	 * place before
+	 */
+	Assert((start->target != NULL) == !TransactionIdIsValid(start->mover));
+	Assert(start->target == NULL || (lock == NULL && !start->may_be_gone));
 	for (;;)
 	{
-		Buffer		buffer;
-		OffsetNumber off = ItemPointerGetOffsetNumber(&tid);
+		Buffer		buffer = InvalidBuffer;
 		Buffer		vmbuffer = InvalidBuffer;
 		ChainVerdict verdict = CHAIN_FREE;
-		bool		again = false;
-		bool		gone = false;
-		TransactionId put_by = mover;
+		PlaceResult result;
 		UndoRoom	room = inplace_lock_room();
-		ItemPointerData next;
+		ChainPlace	next = {0};
+		bool		found = false;
 
 		CHECK_FOR_INTERRUPTS();
-		ItemPointerSetInvalid(&next);
-		/* (VACUUM may have cut off the page since, if the place was empty) */
-		buffer = InvalidBuffer;
-		if (!TransactionIdIsValid(put_by) ||
-			ItemPointerGetBlockNumber(&tid) < RelationGetNumberOfBlocks(rel))
-			buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&tid));
-		if (BufferIsValid(buffer) && inplace_lock_row_page(rel, buffer, off, &vmbuffer))
+		/* (VACUUM may have cut off the page since, if the row is gone) */
+		if (!start->may_be_gone ||
+			ItemPointerGetBlockNumber(&place.tid) < RelationGetNumberOfBlocks(rel))
 		{
-			InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
-
-			gone = TransactionIdIsValid(put_by) && !inplace_put_by(rel, tup, &tid, put_by);
-			if (!gone)
-				verdict = conflict_here(rel, tup, &tid, target, mode, xwait, &next);
-			if (!gone && verdict == CHAIN_FREE && lock != NULL)
-				again = !lock_here(rel, buffer, vmbuffer, &tid, mode, lock, &room);
-			if (TransactionIdIsValid(mover) && !again)
-				mover = PageGetTupleAt(RowPage(rel, buffer), off)->t_xid;
+			buffer = ReadBuffer(rel, ItemPointerGetBlockNumber(&place.tid));
+			found = inplace_lock_row_page(rel, buffer, ItemPointerGetOffsetNumber(&place.tid),
+										  &vmbuffer);
 		}
-		else
-			gone = TransactionIdIsValid(put_by);
+		result = look_at_place(rel, buffer, vmbuffer, found, &place, start->may_be_gone,
+							   mode, lock, &room, &verdict, xwait, &next);
 		if (BufferIsValid(buffer))
 			UnlockReleaseBuffer(buffer);
 		if (BufferIsValid(vmbuffer))
 			ReleaseBuffer(vmbuffer);
-		if (gone)
+
+		switch (result)
 		{
-			if (TransactionIdEquals(put_by, lock->mover) || !move_undone(put_by))
+			case PLACE_GONE:
 				return CHAIN_GONE;
-			tid = first;
-			mover = lock->mover;
-			continue;
+			case PLACE_MOVE_UNDONE:
+				if (TransactionIdEquals(place.mover, first.mover))
+					return CHAIN_FREE;
+				/* the place before has been restored when we come by again */
+				if (TransactionIdEquals(place.mover, undone))
+					ereport(ERROR,
+							(errcode(ERRCODE_DATA_CORRUPTED),
+							 errmsg("transaction %u, which moved a row of relation \"%s\" to (%u,%u), was rolled back, but the row is not where it was before",
+									place.mover, RelationGetRelationName(rel),
+									ItemPointerGetBlockNumber(&place.tid),
+									ItemPointerGetOffsetNumber(&place.tid))));
+				undone = place.mover;
+				place = first;
+				break;
+			case PLACE_LACKS_UNDO:
+				/* nothing is reserved if there is room */
+				UndoReserve(rel, &room);
+				break;
+			case PLACE_SEEN:
+				if (verdict != CHAIN_FREE || !ItemPointerIsValid(&next.tid))
+					return verdict;
+				place = next;
+				break;
 		}
-		if (again)
-		{
-			/* nothing is reserved if there is room */
-			UndoReserve(rel, &room);
-			continue;
-		}
-		if (verdict != CHAIN_FREE || !ItemPointerIsValid(&next))
-			return verdict;
-		tid = next;
-		target = NULL;
 	}
 }

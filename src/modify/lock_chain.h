@@ -20,17 +20,25 @@ typedef enum ChainVerdict
 	CHAIN_GONE					/* a change in the way has committed */
 } ChainVerdict;
 
+/* where to begin */
+typedef struct ChainStart
+{
+	ItemPointerData tid;
+	const RowTarget *target;	/* the version meant there; else from the
+								 * first one on, */
+	TransactionId mover;		/* and this transaction has put the row there */
+	bool		may_be_gone;	/* the row, from a place along the chain */
+} ChainStart;
+
 /* the lock for the places where nothing is in the way */
 typedef struct ChainLock
 {
 	TransactionId xid;
 	TransactionId replacer;		/* of the version meant */
-	TransactionId mover;		/* who must have put the row there, or invalid */
 } ChainLock;
 
 /* no page locked */
-extern ChainVerdict inplace_chain_conflict(Relation rel, ItemPointerData tid,
-										   const RowTarget *target,
+extern ChainVerdict inplace_chain_conflict(Relation rel, const ChainStart *start,
 										   LockTupleMode mode,
 										   const ChainLock *lock,
 										   TransactionId *xwait);
