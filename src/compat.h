@@ -181,6 +181,12 @@ typedef Oid RelFileNumber;
 	((rel)->pgstat_info ? (rel)->pgstat_info->t_counts.t_blocks_fetched : 0)
 #endif
 
+/* what is read of an attribute again and again, from 18 on kept together */
+#if PG_VERSION_NUM < 180000
+typedef FormData_pg_attribute CompactAttribute;
+#define TupleDescCompactAttr(desc, i)	TupleDescAttr(desc, i)
+#endif
+
 /*
  * A page was found in memory by other means than ReadBuffer.  Buffer accesses as
  * EXPLAIN counts them are counted where the buffer is pinned.

@@ -204,7 +204,8 @@ inplace_other_returns(OtherFetch *of, IndexScanDesc scan, const ItemPointerData 
 {
 	Relation	index = scan->indexRelation;
 
-	if (index->rd_rel->relam != GIST_AM_OID || !matters(of, scan))
+	of->plain = index->rd_rel->relam != GIST_AM_OID;
+	if (of->plain || !matters(of, scan))
 	{
 		of->begun = true;
 		return true;

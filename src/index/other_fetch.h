@@ -21,6 +21,8 @@ typedef struct OtherFetch
 	MemoryContext cxt;
 	struct returned_hash *returned; /* rows, a bit each */
 	MemoryContext work;
+	bool		plain;			/* it is of no index that has to be asked
+								 * about rows that are not IP_STALE */
 	bool		begun;			/* since the scan began, or began again, a row
 								 * has been come to that may be returned */
 	bool		as_floats;		/* it was told to tell distances */

@@ -19,6 +19,7 @@
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "nodes/execnodes.h"
+#include "page/deform.h"
 #include "page/slot.h"
 #include "page/tuple.h"
 #include "utils/memutils.h"
@@ -121,9 +122,9 @@ tts_inplace_getsomeattrs(TupleTableSlot *slot, int natts)
 		is->deform_cxt = AllocSetContextCreate(slot->tts_mcxt,
 											   "inplace slot values",
 											   ALLOCSET_SMALL_SIZES);
-	got = inplace_deform(slot->tts_tupleDescriptor, is->tuple, is->tuple_len,
-						 slot->tts_nvalid, &is->off, natts,
-						 slot->tts_values, slot->tts_isnull, is->deform_cxt);
+	got = InplaceDeform(slot->tts_tupleDescriptor, is->tuple, is->tuple_len,
+						slot->tts_nvalid, &is->off, natts,
+						slot->tts_values, slot->tts_isnull, is->deform_cxt);
 	if (unlikely(got < 0))
 		inplace_damaged_row(slot->tts_tableOid, &slot->tts_tid);
 	slot->tts_nvalid = got;
@@ -555,25 +556,7 @@ inplace_store_tuple(TupleTableSlot *slot, Oid tableoid,
 					const ItemPointerData *tid, InplaceTupleHeader tuple,
 					Size len, const RowVersionInfo *vi, bool copy)
 {
-	InplaceTupleTableSlot *is = ISLOT(slot);
-
-	Assert(TTS_IS_INPLACE(slot));
-	InplaceSlotReset(is);
-	if (copy)
-	{
-		char	   *buf = inplace_slot_buffer(slot, len);
-
-		memcpy(buf, tuple, len);
-		tuple = (InplaceTupleHeader) buf;
-	}
-	is->tuple = tuple;
-	is->tuple_len = len;
-	is->off = HdrSize(tuple);
-	if (vi)
-		InplaceSlotSetInfo(is, vi);
-	slot->tts_tid = *tid;
-	slot->tts_tableOid = tableoid;
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	InplaceSlotStore(slot, tableoid, tid, tuple, len, vi, copy);
 }
 
 const TupleTableSlotOps TTSOpsInplace = {

@@ -113,6 +113,33 @@ extern void inplace_store_tuple(TupleTableSlot *slot, Oid tableoid,
 /* the slot's own buffer, at least size bytes, MAXALIGNed; old content lost */
 extern char *inplace_slot_buffer(TupleTableSlot *slot, Size size);
 
+/* the same, for where rows are read one after the other */
+static inline void
+InplaceSlotStore(TupleTableSlot *slot, Oid tableoid, const ItemPointerData *tid,
+				 InplaceTupleHeader tuple, Size len, const RowVersionInfo *vi,
+				 bool copy)
+{
+	InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
+
+	Assert(TTS_IS_INPLACE(slot));
+	InplaceSlotReset(is);
+	if (copy)
+	{
+		char	   *buf = likely(is->buf_size >= len) ? is->buf : inplace_slot_buffer(slot, len);
+
+		memcpy(buf, tuple, len);
+		tuple = (InplaceTupleHeader) buf;
+	}
+	is->tuple = tuple;
+	is->tuple_len = len;
+	is->off = HdrSize(tuple);
+	if (vi)
+		InplaceSlotSetInfo(is, vi);
+	slot->tts_tid = *tid;
+	slot->tts_tableOid = tableoid;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
 /* slots of a result relation, by what they are for */
 typedef enum ResultSlot
 {

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * tuple.c
- *	  Forming, deforming and measuring inplace tuples.  The format is in
- *	  tuple.h.
+ *	  Forming and measuring inplace tuples.  The format is in tuple.h.  They
+ *	  are taken apart in deform.h.
  *
  * Sizing and filling walk the attributes in the same way; a change in one
  * of inplace_compute_size, inplace_fill_tuple, inplace_row_from_heap,
- * inplace_deform and inplace_attr_ends is a change in all five.
+ * InplaceDeform and inplace_attr_ends is a change in all five.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,6 +15,7 @@
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
 #include "catalog/pg_type_d.h"
+#include "page/deform.h"
 #include "page/tuple.h"
 #include "utils/expandeddatum.h"
 #include "utils/lsyscache.h"
@@ -94,34 +95,6 @@ inplace_lock_mode_name(LockTupleMode mode)
 			return "for update";
 	}
 	return "unknown";
-}
-
-/*
- * Is an attribute of a fixed length that is not by value aligned?  Not if it has the length
- * and alignment of a by-value type: pg_upgrade makes dropped columns again with those, but
- * always by reference, so "by value" must make no difference to where things are.
- */
-static inline bool
-attr_needs_align(Form_pg_attribute att)
-{
-	switch (att->attalign)
-	{
-		case TYPALIGN_CHAR:
-			return false;
-		case TYPALIGN_SHORT:
-			return att->attlen != 2;
-		case TYPALIGN_INT:
-			return att->attlen != 4;
-		default:
-			return att->attlen != 8;
-	}
-}
-
-/* has its value to be copied out, if it is not by value? */
-static inline bool
-attr_is_copied(Form_pg_attribute att)
-{
-	return att->attalign != TYPALIGN_CHAR && !att->attisdropped;
 }
 
 /*
@@ -274,12 +247,12 @@ inplace_compute_size(TupleDesc desc, const Datum *values, const bool *isnull,
 			size += strlen(DatumGetCString(values[i])) + 1;
 		else
 		{
-			if (attr_needs_align(att))
+			if (AttrNeedsAlign(att))
 			{
 				size = att_align_nominal(size, att->attalign);
 				flags |= IP_ALIGNED;
 			}
-			else if (attr_is_copied(att))
+			else if (AttrIsCopied(att))
 				flags |= IP_HASTRIMMED;
 			size += att->attlen;
 		}
@@ -424,7 +397,7 @@ inplace_fill_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 		}
 		else
 		{
-			if (attr_needs_align(att))
+			if (AttrNeedsAlign(att))
 				p = pad_for(p, start, att);
 			memcpy(p, DatumGetPointer(values[i]), att->attlen);
 			p += att->attlen;
@@ -570,12 +543,12 @@ inplace_row_from_heap(TupleDesc desc, HeapTuple heap, InplaceTupleHeader tup)
 		{
 			if (att->attlen != -2)
 			{
-				if (attr_needs_align(att))
+				if (AttrNeedsAlign(att))
 				{
 					p = pad_for(p, start, att);
 					flags |= IP_ALIGNED;
 				}
-				else if (attr_is_copied(att))
+				else if (AttrIsCopied(att))
 					flags |= IP_HASTRIMMED;
 			}
 			memcpy(p, from + o, size);
@@ -599,231 +572,6 @@ inplace_form_tuple(TupleDesc desc, const Datum *values, const bool *isnull,
 	tup = (InplaceTupleHeader) palloc(*len);
 	inplace_fill_tuple(desc, values, isnull, flags, tup, *len);
 	return tup;
-}
-
-/* put a trimmed bpchar's blanks back */
-static Datum
-untrim(const char *p, MemoryContext cxt)
-{
-	uint16		kept;
-	uint16		blanks;
-	Size		len;
-	char	   *res;
-	char	   *data;
-
-	memcpy(&kept, p + 2, 2);
-	memcpy(&blanks, p + 4, 2);
-	len = (Size) kept + blanks;
-
-	if (len + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
-	{
-		res = MemoryContextAlloc(cxt, len + VARHDRSZ_SHORT);
-		SET_VARSIZE_SHORT(res, len + VARHDRSZ_SHORT);
-		data = res + VARHDRSZ_SHORT;
-	}
-	else
-	{
-		res = MemoryContextAlloc(cxt, len + VARHDRSZ);
-		SET_VARSIZE(res, len + VARHDRSZ);
-		data = res + VARHDRSZ;
-	}
-	memcpy(data, p + SizeOfTrimmedHeader, kept);
-	memset(data + kept, ' ', blanks);
-	return PointerGetDatum(res);
-}
-
-static inline bool
-varlena_is_trimmed(const char *p)
-{
-	return (uint8) p[0] == 0x01 && (uint8) p[1] == VARTAG_INPLACE_TRIMMED;
-}
-
-static inline Size
-trimmed_size(const char *p)
-{
-	uint16		kept;
-
-	memcpy(&kept, p + 2, 2);
-	return SizeOfTrimmedHeader + kept;
-}
-
-static pg_attribute_always_inline Datum
-deform_byval(const char *p, int16 attlen)
-{
-	int32		v4;
-	int16		v2;
-	Datum		v8;
-
-	switch (attlen)
-	{
-		case 4:
-			memcpy(&v4, p, 4);
-			return Int32GetDatum(v4);
-		case 8:
-			memcpy(&v8, p, 8);
-			return v8;
-		case 1:
-			return CharGetDatum(*p);
-		default:
-			memcpy(&v2, p, 2);
-			return Int16GetDatum(v2);
-	}
-}
-
-/*
- * A varlena at *o, which is moved past it.  Returns false if it cannot be one, or
- * leads out of the row.
- */
-static pg_attribute_always_inline bool
-deform_varlena(Form_pg_attribute att, const char *start, Size len, uint32 *o,
-			   Datum *value, MemoryContext cxt)
-{
-	const char *p = start + *o;
-
-	if (VARATT_IS_1B(p) && !VARATT_IS_1B_E(p))
-	{
-		*value = PointerGetDatum(p);
-		*o += VARSIZE_1B(p);
-	}
-	else if (VARATT_IS_1B_E(p))
-	{
-		if (*o + SizeOfTrimmedHeader > len)
-			return false;
-		if (varlena_is_trimmed(p))
-		{
-			*o += trimmed_size(p);
-			if (*o > len)
-				return false;
-			*value = untrim(p, cxt);
-		}
-		else if (VARTAG_EXTERNAL(p) == VARTAG_ONDISK)
-		{
-			*value = PointerGetDatum(p);
-			*o += VARSIZE_EXTERNAL(p);
-		}
-		else
-			return false;
-	}
-	else
-	{
-		if (!VARATT_NOT_PAD_BYTE(p))
-		{
-			*o = att_align_nominal(*o, att->attalign);
-			p = start + *o;
-		}
-		if (*o + VARHDRSZ > len || VARATT_IS_1B(p) ||
-			VARSIZE_4B(p) < VARHDRSZ)
-			return false;
-		*value = PointerGetDatum(p);
-		*o += VARSIZE_4B(p);
-	}
-	/* nobody is to follow a length that leads out of the row */
-	return likely(*o <= len);
-}
-
-/*
- * See tuple.h.  Returns the number of attributes deformed, which is less than natts if the
- * tuple was stored before columns were added, or -1.  Lengths are looked at as they come;
- * fixed ones cannot lead far, so they are only at the end.
- */
-int
-inplace_deform(TupleDesc desc, InplaceTupleHeader tup, Size len, int attnum,
-			   uint32 *off, int natts, Datum *values, bool *isnull,
-			   MemoryContext cxt)
-{
-	const char *start = (const char *) tup;
-	bool		hasnull = HdrHasNull(tup);
-	const bits8 *bits = HdrBits(tup);
-	uint32		o = *off;
-
-	if (unlikely(HdrIsEvicted(tup)))
-		return -1;
-	natts = Min(natts, HdrNatts(tup));
-
-	for (; attnum < natts; attnum++)
-	{
-		Form_pg_attribute att = TupleDescAttr(desc, attnum);
-		const char *p;
-
-		if (hasnull && att_isnull(attnum, bits))
-		{
-			values[attnum] = (Datum) 0;
-			isnull[attnum] = true;
-			continue;
-		}
-		isnull[attnum] = false;
-		p = start + o;
-
-		if (att->attbyval)
-		{
-			values[attnum] = deform_byval(p, att->attlen);
-			o += att->attlen;
-		}
-		else if (att->attlen == -1)
-		{
-			if (!deform_varlena(att, start, len, &o, &values[attnum], cxt))
-				return -1;
-		}
-		else if (att->attlen == -2)
-		{
-			if (o >= len)
-				return -1;
-			values[attnum] = PointerGetDatum(p);
-			o += strnlen(p, len - o) + 1;
-			if (o > len)
-				return -1;
-		}
-		else
-		{
-			if (attr_needs_align(att))
-			{
-				o = att_align_nominal(o, att->attalign);
-				p = start + o;
-			}
-			else if (attr_is_copied(att))
-			{
-				char	   *copy = MemoryContextAlloc(cxt, att->attlen);
-
-				memcpy(copy, p, att->attlen);
-				p = copy;
-			}
-			values[attnum] = PointerGetDatum(p);
-			o += att->attlen;
-		}
-	}
-
-	if (unlikely(o > len))
-		return -1;
-	*off = o;
-	return attnum;
-}
-
-/*
- * A row cannot be what it says it is.  tid may be invalid, or NULL, or have a
- * tag.
- */
-void
-inplace_damaged_row(Oid relid, const ItemPointerData *tid)
-{
-	char	   *relname;
-	ItemPointerData row;
-
-	/* the TID may be on a page; and a name is not looked up with one locked */
-	ItemPointerSetInvalid(&row);
-	if (tid != NULL)
-		row = *tid;
-	(void) InplaceBeforeReport(ERROR);
-	relname = OidIsValid(relid) ? get_rel_name(relid) : NULL;
-
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 ItemPointerIsValid(&row) ?
-			 errmsg("row (%u,%u) of relation \"%s\" is damaged",
-					ItemPointerGetBlockNumberNoCheck(&row), TidOffset(&row),
-					relname ? relname : "?") :
-			 errmsg("a row of relation \"%s\" is damaged",
-					relname ? relname : "?"),
-			 errdetail("Its values do not end where it ends.")));
 }
 
 /*
@@ -853,11 +601,11 @@ attr_end(Form_pg_attribute att, const char *start, Size o, Size limit)
 		{
 			if (o + VARHDRSZ_EXTERNAL > limit)
 				return 0;
-			if (varlena_is_trimmed(p))
+			if (VarlenaIsTrimmed(p))
 			{
 				if (o + SizeOfTrimmedHeader > limit)
 					return 0;
-				o += trimmed_size(p);
+				o += TrimmedSize(p);
 			}
 			else
 			{
@@ -883,7 +631,7 @@ attr_end(Form_pg_attribute att, const char *start, Size o, Size limit)
 	}
 	else
 	{
-		if (attr_needs_align(att))
+		if (AttrNeedsAlign(att))
 			o = att_align_nominal(o, att->attalign);
 		o += att->attlen;
 	}
@@ -964,37 +712,4 @@ inplace_set_padding(InplaceTupleHeader tup, Size len, Size itemlen)
 		item[itemlen - 1] = 255;
 		memcpy(item + itemlen - 3, &pad, 2);
 	}
-}
-
-/*
- * The first natts attributes of a tuple.  The caller does not know its length, which
- * is at most a page.  Damage is an error, which names tid unless that is NULL.
- */
-int
-inplace_deform_first(TupleDesc desc, InplaceTupleHeader tup, int natts,
-					 Datum *values, bool *isnull, MemoryContext cxt,
-					 const ItemPointerData *tid)
-{
-	uint32		off = HdrSize(tup);
-	int			got = inplace_deform(desc, tup, BLCKSZ, 0, &off, natts,
-									 values, isnull, cxt);
-
-	if (got < 0)
-		inplace_damaged_row(TupleDescAttr(desc, 0)->attrelid, tid);
-	return got;
-}
-
-/* tid is for errors; it may be NULL */
-Datum
-inplace_getattr(TupleDesc desc, InplaceTupleHeader tup, int attnum,
-				bool *isnull, MemoryContext cxt, const ItemPointerData *tid)
-{
-	Datum		values[MaxTupleAttributeNumber];
-	bool		nulls[MaxTupleAttributeNumber];
-
-	if (attnum > HdrNatts(tup))
-		return getmissingattr(desc, attnum, isnull);
-	inplace_deform_first(desc, tup, attnum, values, nulls, cxt, tid);
-	*isnull = nulls[attnum - 1];
-	return values[attnum - 1];
 }

@@ -106,8 +106,8 @@ fetch_visible(Relation rel, Buffer buffer, Page page, BlockNumber blk,
 
 			lock_predicate(rel, blk, off, tup->t_tag, snapshot, HdrXid(tup));
 			RowFillInfo(tup, &vi);
-			inplace_store_tuple(slot, RelationGetRelid(rel), &tid, tup,
-								RowLength(tup, lp), &vi, true);
+			InplaceSlotStore(slot, RelationGetRelid(rel), &tid, tup,
+							 RowLength(tup, lp), &vi, true);
 			return true;
 		}
 		if (r == 0 && !CheckForSerializableConflictOutNeeded(rel, snapshot))
@@ -363,8 +363,9 @@ check_snapshot(InplaceIndexFetchData *fetch, Snapshot snapshot)
 static inline bool
 notes_rows(const InplaceIndexFetchData *fetch)
 {
-	return inplace_update_under_others || fetch->on_standby || !fetch->other.begun ||
-		fetch->other.as_floats;
+	return !fetch->other.plain &&
+		(inplace_update_under_others || fetch->on_standby || !fetch->other.begun ||
+		 fetch->other.as_floats);
 }
 
 /* false: not now */
