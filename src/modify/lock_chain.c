@@ -334,8 +334,8 @@ inplace_chain_conflict(Relation rel, const ChainStart *start, LockTupleMode mode
 	TransactionId undone = InvalidTransactionId;
 
 	/*
-	 * a walk begins with a version of its first place, or comes from the
-	 * place before
+	 * A walk begins with a version of its first place, or comes from the
+	 * place before.
 	 */
 	Assert((start->target != NULL) == !TransactionIdIsValid(start->mover));
 	Assert(start->target == NULL || (lock == NULL && !start->may_be_gone));

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * deform.c
- *	  Taking inplace tuples apart: what seldom is so, and for those who do it
- *	  seldom.
+ *	  Taking inplace tuples apart: values that InplaceDeform() does not take
+ *	  itself, and the same for callers that are not in a hot path.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,21 +44,16 @@ untrim(const char *p, MemoryContext cxt)
 }
 
 /*
- * A varlena at *o, which is moved past it.  Returns false if it cannot be one, or
- * leads out of the row.
+ * A varlena at *o that is not a short one, which InplaceDeform() takes itself.  Moves *o past
+ * it; returns false if it cannot be one, or leads out of the row.
  */
-static pg_attribute_always_inline bool
+static bool
 deform_varlena(Form_pg_attribute att, const char *start, Size len, uint32 *o,
 			   Datum *value, MemoryContext cxt)
 {
 	const char *p = start + *o;
 
-	if (VARATT_IS_1B(p) && !VARATT_IS_1B_E(p))
-	{
-		*value = PointerGetDatum(p);
-		*o += VARSIZE_1B(p);
-	}
-	else if (VARATT_IS_1B_E(p))
+	if (VARATT_IS_1B_E(p))
 	{
 		if (*o + SizeOfTrimmedHeader > len)
 			return false;
@@ -94,9 +89,6 @@ deform_varlena(Form_pg_attribute att, const char *start, Size len, uint32 *o,
 	return likely(*o <= len);
 }
 
-/*
- * The same for any type that is not by value.
- */
 bool
 inplace_deform_by_ref(Form_pg_attribute att, const char *start, Size len, uint32 *o,
 					  Datum *value, MemoryContext cxt)
@@ -115,14 +107,16 @@ inplace_deform_by_ref(Form_pg_attribute att, const char *start, Size len, uint32
 
 	if (AttrNeedsAlign(att))
 		*o = att_align_nominal(*o, att->attalign);
-	*value = PointerGetDatum(start + *o);
-	if (!AttrNeedsAlign(att) && AttrIsCopied(att))
+	else if (AttrIsCopied(att))
 	{
 		char	   *copy = MemoryContextAlloc(cxt, att->attlen);
 
 		memcpy(copy, start + *o, att->attlen);
 		*value = PointerGetDatum(copy);
+		*o += att->attlen;
+		return true;
 	}
+	*value = PointerGetDatum(start + *o);
 	*o += att->attlen;
 	return true;
 }

@@ -113,7 +113,7 @@ extern void inplace_store_tuple(TupleTableSlot *slot, Oid tableoid,
 /* the slot's own buffer, at least size bytes, MAXALIGNed; old content lost */
 extern char *inplace_slot_buffer(TupleTableSlot *slot, Size size);
 
-/* the same, for where rows are read one after the other */
+/* inplace_store_tuple, for where rows are read one after the other */
 static inline void
 InplaceSlotStore(TupleTableSlot *slot, Oid tableoid, const ItemPointerData *tid,
 				 InplaceTupleHeader tuple, Size len, const RowVersionInfo *vi,

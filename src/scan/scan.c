@@ -284,8 +284,8 @@ static pg_attribute_always_inline bool
 store_entry(InplaceScanDesc scan, uint16 entry, TupleTableSlot *slot)
 {
 	OffsetNumber off = entry & SCAN_OFFSET_MASK;
-	InplaceTupleTableSlot *is = (InplaceTupleTableSlot *) slot;
 	RowVersionInfo vi;
+	ItemPointerData tid;
 	InplaceTupleHeader tup;
 	ItemId		lp;
 
@@ -296,17 +296,10 @@ store_entry(InplaceScanDesc scan, uint16 entry, TupleTableSlot *slot)
 	lp = PageGetItemId((Page) scan->page.data, off);
 	tup = (InplaceTupleHeader) PageGetItem((Page) scan->page.data, lp);
 
-	/* as inplace_store_tuple does, without copying */
-	Assert(TTS_IS_INPLACE(slot));
-	InplaceSlotReset(is);
 	RowFillInfo(tup, &vi);
-	is->tuple = tup;
-	is->tuple_len = RowLength(tup, lp);
-	is->off = HdrSize(tup);
-	InplaceSlotSetInfo(is, &vi);
-	TidSet(&slot->tts_tid, scan->cblock, off);
-	slot->tts_tableOid = RelationGetRelid(scan->base.rs_rd);
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	TidSet(&tid, scan->cblock, off);
+	InplaceSlotStore(slot, RelationGetRelid(scan->base.rs_rd), &tid, tup,
+					 RowLength(tup, lp), &vi, false);
 	return true;
 }
 

@@ -1,7 +1,6 @@
 # The undo worker goes through undo of a table that is not there any more.  It must not keep the
 # rest of the database back meanwhile: it looks into catalogs with a snapshot, and has to let that
 # go at once.  On a server with assertions UndoTargetGet() fails, at each record, if it has not.
-# (A session that looked at the worker's xmin meanwhile told little on a busy machine.)
 
 use strict;
 use warnings;
