@@ -23,6 +23,12 @@
  * those of rows changed of late, which are in memory: few blocks are read for
  * it that are not.
  *
+ * A TID that is on the page twice tells more: a row has one present key, so at most
+ * one of the two entries is of it.  Such blocks come first.  If they make room
+ * enough, the others are left alone: of those, which are nearly all of the page,
+ * few would have something.  They are tried if doubled ones bring little, as beside
+ * an old snapshot, which may need both entries.
+ *
  * A sweep (sweep.c) is VACUUM's, of all former keys of some rows: it must not leave
  * out any, however little there is to be had, but of rows that have gone meanwhile.
  *
@@ -55,6 +61,7 @@
 #include "catalog/catalog.h"
 #include "common/pg_prng.h"
 #include "index/dedup.h"
+#include "index/delete_groups.h"
 #include "index/entry.h"
 #include "index/index_delete.h"
 #include "index/insertion.h"
@@ -66,7 +73,6 @@
 #include "page/page.h"
 #include "page/recent.h"
 #include "page/tuple.h"
-#include "port/pg_bitutils.h"
 #include "row/between.h"
 #include "row/visibility.h"
 #include "utils/spccache.h"
@@ -84,17 +90,23 @@
 /*
  * ... and of all as long as it pays: when, after the first blocks, fewer than one in so
  * many visits has found something, most of the page's entries are needed, and
- * the page rightly splits.
+ * the page rightly splits.  Blocks with a doubled TID and others count by themselves.
  */
 #define BOTTOMUP_TAKING_SAMPLE		32
 #define BOTTOMUP_TAKING_YIELD		32
 
 /*
- * ... and for more than the server asks for, which is a sixteenth of a page: what
- * is left would have to be gone for soon, with the entries of the page
- * collected and sorted again, and another WAL record.
+ * ... and, where it does not come from doubled TIDs, for more than the server asks
+ * for, which is a sixteenth of a page: what is left would have to be gone for soon,
+ * with the entries of the page collected and sorted again, and another WAL record.
  */
 #define BOTTOMUP_TAKING_TARGET		(BLCKSZ / 4)
+
+/* ... what it costs to collect them, and to log what is deleted, in visits */
+#define BOTTOMUP_TAKING_COLLECTION	128
+
+/* ... and room for so many more entries is enough, if others would cost more */
+#define BOTTOMUP_TAKING_ENTRIES		4
 
 /*
  * Versions looked at, of a row for one entry, and in all, but by a sweep: an index
@@ -104,12 +116,6 @@
 #define MOST_VERSIONS_OF_ROW		1000
 #define MOST_VERSIONS				20000
 
-/* bottom-up: up to so many promising TIDs blocks count the same */
-#define MIN_PROMISING				4
-
-/* bottom-up: blocks this close to each other count as neighbours */
-#define BOTTOMUP_NEIGHBOUR_DISTANCE 3
-
 /*
  * so much before a block is prefetched, what tells where it is in memory; and so
  * much before that, the place to look that up
@@ -118,246 +124,6 @@
 
 /* bottom-up in an index that takes in-place updates: blocks read ahead */
 #define BOTTOMUP_TAKING_DISTANCE	8
-
-/*
- * The TIDs of one block, in deltids from "first" on.
- */
-typedef struct BlockGroup
-{
-	BlockNumber blk;
-	int			first;
-	int			ntids;
-	int			promising;		/* rounded up to a power of two */
-	Buffer		recent;			/* a guess where it is, if it was prefetched */
-	bool		left_alone;		/* it would have to be read, and enough have
-								 * been */
-} BlockGroup;
-
-/* a TM_IndexDelete as a number, in the order of TIDs */
-static inline uint64
-pack_deltid(const TM_IndexDelete *deltid)
-{
-	return (uint64) ItemPointerGetBlockNumberNoCheck(&deltid->tid) << 32 |
-		(uint64) ItemPointerGetOffsetNumberNoCheck(&deltid->tid) << 16 |
-		(uint16) deltid->id;
-}
-
-#define ST_SORT sort_packed
-#define ST_ELEMENT_TYPE uint64
-#define ST_COMPARE(a, b) (*(a) < *(b) ? -1 : *(a) > *(b))
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-/* from so many on it pays to go by digits */
-#define MIN_DIGITS_SORT		64
-
-#define DIGIT_BITS			8
-#define DIGITS				(1 << DIGIT_BITS)
-#define DIGIT(x, shift)		(((x) >> (shift)) & (DIGITS - 1))
-
-/*
- * Sort by block, digit by digit from the last one on: mostly there are two that
- * are not the same in all.  Within a block the order does not matter.  Needs as
- * much room again; returns where they are then.
- */
-static uint64 *
-sort_by_digits(uint64 *packed, uint64 *other, int n)
-{
-	uint64		differ = 0;
-
-	for (int i = 1; i < n; i++)
-		differ |= packed[i] ^ packed[0];
-	for (int shift = 32; shift < 64; shift += DIGIT_BITS)
-	{
-		int			place[DIGITS];
-		int			sum = 0;
-		uint64	   *sorted = other;
-
-		if (DIGIT(differ, shift) == 0)
-			continue;
-		memset(place, 0, sizeof(place));
-		for (int i = 0; i < n; i++)
-			place[DIGIT(packed[i], shift)]++;
-		for (int i = 0; i < DIGITS; i++)
-		{
-			int			count = place[i];
-
-			place[i] = sum;
-			sum += count;
-		}
-		for (int i = 0; i < n; i++)
-			sorted[place[DIGIT(packed[i], shift)]++] = packed[i];
-		other = packed;
-		packed = sorted;
-	}
-	return packed;
-}
-
-static void
-sort_deltids(TM_IndexDelete *deltids, int n)
-{
-	uint64	   *chunk = palloc(sizeof(uint64) * 2 * Max(n, 1));
-	uint64	   *packed = chunk;
-
-	for (int i = 0; i < n; i++)
-		packed[i] = pack_deltid(&deltids[i]);
-	if (n >= MIN_DIGITS_SORT)
-		packed = sort_by_digits(packed, packed + n, n);
-	else
-		sort_packed(packed, n);
-	for (int i = 0; i < n; i++)
-	{
-		ItemPointerSet(&deltids[i].tid, packed[i] >> 32,
-					   (OffsetNumber) (packed[i] >> 16));
-		deltids[i].id = (int16) packed[i];
-	}
-	pfree(chunk);
-}
-
-/* the most rewarding block first */
-static inline int
-compare_groups(const BlockGroup *a, const BlockGroup *b)
-{
-	if (a->promising != b->promising)
-		return a->promising > b->promising ? -1 : 1;
-	if (a->ntids != b->ntids)
-		return a->ntids > b->ntids ? -1 : 1;
-	return a->blk < b->blk ? -1 : 1;
-}
-
-#define ST_SORT sort_groups
-#define ST_ELEMENT_TYPE BlockGroup
-#define ST_COMPARE(a, b) compare_groups(a, b)
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-/*
- * Sort deltids and divide them into blocks.
- */
-static BlockGroup *
-make_groups(TM_IndexDeleteOp *delstate, int *ngroups)
-{
-	BlockGroup *groups;
-	int			n = 0;
-
-	sort_deltids(delstate->deltids, delstate->ndeltids);
-
-	groups = palloc(sizeof(BlockGroup) * Max(delstate->ndeltids, 1));
-	for (int i = 0; i < delstate->ndeltids; i++)
-	{
-		TM_IndexDelete *deltid = &delstate->deltids[i];
-		BlockNumber blk = ItemPointerGetBlockNumberNoCheck(&deltid->tid);
-
-		if (n == 0 || groups[n - 1].blk != blk)
-		{
-			groups[n].blk = blk;
-			groups[n].first = i;
-			groups[n].ntids = 0;
-			groups[n].promising = 0;
-			groups[n].recent = InvalidBuffer;
-			groups[n].left_alone = false;
-			n++;
-		}
-		groups[n - 1].ntids++;
-		if (delstate->status[deltid->id].promising)
-			groups[n - 1].promising++;
-	}
-	*ngroups = n;
-	return groups;
-}
-
-/*
- * The same as sort_groups of all of them, which come in the order of their
- * blocks.  On most pages of an index that takes in-place updates nearly every
- * group is of the last rank, and stays in that order; but begins anywhere, as
- * "begin_anywhere" says.
- */
-static void
-sort_groups_by_rank(BlockGroup *groups, int ngroups, const uint32 *begin_anywhere)
-{
-	BlockGroup *last = palloc(sizeof(BlockGroup) * Max(ngroups, 1));
-	int			nlast = 0;
-	int			nother = 0;
-	int			begin = 0;
-
-	for (int i = 0; i < ngroups; i++)
-	{
-		if (groups[i].promising == MIN_PROMISING && groups[i].ntids == 1)
-			last[nlast++] = groups[i];
-		else
-			groups[nother++] = groups[i];
-	}
-	sort_groups(groups, nother);
-	if (begin_anywhere != NULL && nlast > 0)
-		begin = *begin_anywhere % nlast;
-	memcpy(groups + nother, last + begin, sizeof(BlockGroup) * (nlast - begin));
-	memcpy(groups + nother + nlast - begin, last, sizeof(BlockGroup) * begin);
-	pfree(last);
-}
-
-/*
- * Choose the blocks to visit for a bottom-up deletion, and put the TIDs of
- * those, in that order, to the start of deltids; the others are dropped.
- * Returns how many blocks at the front are neighbours.
- */
-static int
-rank_groups(TM_IndexDeleteOp *delstate, BlockGroup *groups, int *ngroups,
-			int max_groups, const uint32 *begin_anywhere)
-{
-	TM_IndexDelete *sorted;
-	int			ntids = 0;
-	int			neighbours = 1;
-
-	/*
-	 * Small differences in the number of promising entries mean little:
-	 * blocks within a factor of two go by what else there is, and then by
-	 * block number, which brings neighbours together.
-	 */
-	for (int i = 0; i < *ngroups; i++)
-	{
-		/* a few promising entries are as good as any */
-		if (groups[i].promising <= MIN_PROMISING)
-			groups[i].promising = MIN_PROMISING;
-		else
-			groups[i].promising = pg_nextpower2_32(groups[i].promising);
-	}
-	sort_groups_by_rank(groups, *ngroups, begin_anywhere);
-	*ngroups = Min(*ngroups, max_groups);
-
-	/*
-	 * When the best blocks are next to each other, the rows were probably
-	 * inserted together and are likely to have died together.
-	 */
-	while (neighbours < *ngroups)
-	{
-		int64		distance = (int64) groups[neighbours].blk -
-			(int64) groups[neighbours - 1].blk;
-
-		if (distance < -BOTTOMUP_NEIGHBOUR_DISTANCE ||
-			distance > BOTTOMUP_NEIGHBOUR_DISTANCE)
-			break;
-		neighbours++;
-	}
-
-	for (int i = 0; i < *ngroups; i++)
-		ntids += groups[i].ntids;
-	sorted = palloc(sizeof(TM_IndexDelete) * Max(ntids, 1));
-	ntids = 0;
-	for (int i = 0; i < *ngroups; i++)
-	{
-		const TM_IndexDelete *tids = delstate->deltids + groups[i].first;
-
-		groups[i].first = ntids;
-		for (int j = 0; j < groups[i].ntids; j++)
-			sorted[ntids++] = tids[j];
-	}
-	memcpy(delstate->deltids, sorted, sizeof(TM_IndexDelete) * ntids);
-	delstate->ndeltids = ntids;
-	pfree(sorted);
-	return neighbours;
-}
 
 /*
  * Reading ahead of the visits.
@@ -398,6 +164,11 @@ read_ahead(Relation rel, TM_IndexDeleteOp *delstate, BlockGroup *groups, int ngr
 	int			end_foreseen = Min(ngroups, end_expected + EXPECT_DISTANCE);
 	int			end_rows = Min(ngroups, g + ra->distance / 2 + 1);
 
+	/* those before g that have not been visited are passed over */
+	ra->foreseen = Max(ra->foreseen, g);
+	ra->expected = Max(ra->expected, g);
+	ra->prefetched = Max(ra->prefetched, g);
+	ra->rows_read = Max(ra->rows_read, g);
 	while (ra->foreseen < end_foreseen)
 		inplace_foresee_page(rel, groups[ra->foreseen++].blk);
 	while (ra->expected < end_expected)
@@ -442,6 +213,8 @@ typedef struct Deletion
 {
 	Relation	rel;
 	TM_IndexDeleteOp *delstate;
+	bool		taking;			/* the index may have entries of former keys */
+	bool		bottomup_taking;	/* ... and it is a bottom-up deletion */
 	const SweepOp *sweep;		/* if it is one */
 	Page		index_page;		/* if the index may have stale entries */
 	GlobalVisState *vistest;
@@ -453,6 +226,7 @@ typedef struct Deletion
 	int			between_left;	/* undo records, of deleted rows */
 	ItemPointerData long_row;	/* has too many of them */
 	int			freed;			/* bytes */
+	int			largest;		/* entry of the page, in bytes */
 	int			nkept;			/* deltids up to the last deletable one */
 } Deletion;
 
@@ -698,8 +472,7 @@ knows_no_more(const Deletion *d, int nvisited)
  * "neighbours": the length of the run of blocks that bottom-up deletion begins with.
  */
 static void
-begin_reading_ahead(const Deletion *d, int neighbours, bool bottomup_taking,
-					ReadAhead *ra)
+begin_reading_ahead(const Deletion *d, int neighbours, ReadAhead *ra)
 {
 	Relation	rel = d->rel;
 
@@ -711,7 +484,7 @@ begin_reading_ahead(const Deletion *d, int neighbours, bool bottomup_taking,
 	else
 		ra->distance =
 			get_tablespace_maintenance_io_concurrency(rel->rd_rel->reltablespace);
-	if (bottomup_taking)
+	if (d->bottomup_taking)
 	{
 		ra->rows = true;
 		ra->distance = BOTTOMUP_TAKING_DISTANCE;
@@ -730,6 +503,78 @@ taking_target(const Deletion *d)
 	return Max(d->delstate->bottomupfreespace, BOTTOMUP_TAKING_TARGET);
 }
 
+/*
+ * What the visits to blocks of one kind have brought.
+ */
+typedef struct Yield
+{
+	int			nvisited;
+	int			nfruitful;		/* of those, had something deletable */
+	int			freed;			/* bytes */
+} Yield;
+
+static void
+note_visit(Yield *yield, bool found, int freed)
+{
+	yield->nvisited++;
+	yield->nfruitful += found;
+	yield->freed += freed;
+}
+
+/* of a leaf page, with its line pointer; of a posting list, with one TID */
+static int
+largest_entry(Page page)
+{
+	OffsetNumber maxoff = PageGetMaxOffsetNumber(page);
+	int			largest = 0;
+
+	for (OffsetNumber off = P_FIRSTDATAKEY(BTPageGetOpaque(page)); off <= maxoff; off++)
+	{
+		IndexTuple	itup = (IndexTuple) PageGetItem(page, PageGetItemId(page, off));
+		Size		size = BTreeTupleIsPosting(itup) ?
+			BTreeTupleGetPostingOffset(itup) : IndexTupleSize(itup);
+
+		largest = Max(largest, (int) (size + sizeof(ItemIdData)));
+	}
+	return largest;
+}
+
+/*
+ * Is there room enough for now, if what has been found is all of doubled TIDs?
+ * nbtree asks for more than the entry that it is about to insert.  It may be as
+ * large as the largest on the page.
+ */
+static bool
+room_for_some(const Deletion *d)
+{
+	return d->freed >= BOTTOMUP_TAKING_ENTRIES * d->largest;
+}
+
+/*
+ * Does the next visit pay, to a block where a TID is there twice or to another?
+ * The others are visited as long as a visit frees as much as one to a doubled one
+ * has, with the costs of coming back counted: a later deletion begins with new
+ * doubled ones.
+ */
+static bool
+next_pays(const Deletion *d, bool is_doubled, const Yield *doubled,
+		  const Yield *others)
+{
+	const Yield *of = is_doubled ? doubled : others;
+
+	if (of->nvisited >= BOTTOMUP_TAKING_SAMPLE &&
+		of->nfruitful < of->nvisited / BOTTOMUP_TAKING_YIELD)
+		return false;
+	/* where keys are computed it is not known yet what a visit has brought */
+	if (is_doubled || d->ins != NULL || !room_for_some(d))
+		return true;
+	if (others->nvisited < BOTTOMUP_TAKING_SAMPLE)
+		return doubled->freed < d->delstate->bottomupfreespace ||
+			doubled->nfruitful < doubled->nvisited / 2;
+	return others->freed * (BOTTOMUP_TAKING_COLLECTION + doubled->nvisited) >=
+		doubled->freed * others->nvisited;
+}
+
 /* what standbys have to be told: of the rows, and of versions that were asked about */
 static TransactionId
 newest_horizon(const Deletion *d)
@@ -741,22 +586,94 @@ newest_horizon(const Deletion *d)
 	return d->horizon;
 }
 
+/*
+ * The visits, to the most rewarding blocks first if it is a bottom-up deletion.
+ * Returns how many there were.  "neighbours": the length of the run of blocks that
+ * it begins with.
+ */
+static int
+visit_groups(Deletion *d, BlockGroup *groups, int ngroups, int neighbours)
+{
+	bool		bottomup = d->delstate->bottomup;
+	int			target = d->bottomup_taking ? taking_target(d) :
+		d->delstate->bottomupfreespace;
+	ReadAhead	ra = {.most_reads = INT_MAX};
+	Yield		doubled = {0};
+	Yield		others = {0};
+	int			nvisited = 0;
+
+	begin_reading_ahead(d, neighbours, &ra);
+	for (int g = 0; g < ngroups; g++)
+	{
+		BlockGroup *group = &groups[g];
+		int			nwanted = d->question.nwanted;
+		int			freed = d->freed;
+		bool		found;
+
+		if (bottomup && nvisited > 0)
+		{
+			/*
+			 * Every block outside the run of neighbours has to be worth more:
+			 * be content with half as much from here on.
+			 */
+			if (nvisited >= neighbours && !d->taking)
+				target /= 2;
+			if (d->freed >= target || knows_no_more(d, nvisited))
+				break;
+		}
+		if (d->bottomup_taking && !next_pays(d, group->doubled, &doubled, &others))
+		{
+			if (group->doubled)
+				continue;
+			break;
+		}
+		/* of versions, doubled ones do not use up all */
+		if (!group->doubled && others.nvisited == 0)
+			d->versions_left = Max(d->versions_left, MOST_VERSIONS / 2);
+
+		/* the index page is locked */
+		if (unlikely(InterruptPending))
+			InplaceEndIfAsked();
+		read_ahead(d->rel, d->delstate, groups, ngroups, &ra, g);
+		if (group->left_alone)
+			continue;
+		/* what is not known yet may be as fruitful as anything */
+		found = visit_block(d, group) || d->question.nwanted > nwanted;
+		nvisited++;
+		if (d->question.nwanted > 0 && version_keys_are_many(d->question.keys))
+			break;
+		note_visit(group->doubled ? &doubled : &others, found, d->freed - freed);
+
+		/* where the best block has nothing, the next will not have more */
+		if (bottomup && !found && !d->taking)
+			break;
+	}
+	return nvisited;
+}
+
+/* how many blocks bottom-up deletion may visit */
+static int
+most_blocks(const Deletion *d)
+{
+	if (!d->taking)
+		return BOTTOMUP_MAX_BLOCKS;
+	return d->bottomup_taking && RelationUsesLocalBuffers(d->rel) ?
+		BOTTOMUP_TAKING_MAX_LOCAL : INT_MAX;
+}
+
 TransactionId
 inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 {
-	Deletion	d = {.rel = rel,.delstate = delstate,.versions_left = MOST_VERSIONS,
-	.between_left = BETWEEN_MAX_READS};
+	bool		sweep = delstate->bottomup &&
+		delstate->bottomupfreespace == SWEEP_EVERYTHING;
+	bool		taking = sweep || inplace_index_takes(delstate->irel);
+	Deletion	d = {.rel = rel,.delstate = delstate,.taking = taking,
+		.bottomup_taking = delstate->bottomup && taking && !sweep,
+	.versions_left = MOST_VERSIONS,.between_left = BETWEEN_MAX_READS};
 	uint32		begin;
 	BlockGroup *groups;
 	int			ngroups;
 	int			neighbours = 0;
-	int			nvisited = 0;
-	int			nfruitful = 0;	/* of those, had something deletable */
-	ReadAhead	ra = {.most_reads = INT_MAX};
-	int			target = delstate->bottomupfreespace;
-	bool		sweep = delstate->bottomup && target == SWEEP_EVERYTHING;
-	bool		taking = sweep || inplace_index_takes(delstate->irel);
-	bool		bottomup_taking = delstate->bottomup && taking && !sweep;
 	Buffer		index_buffer = InvalidBuffer;
 
 	d.vistest = GlobalVisTestFor(rel);
@@ -770,7 +687,7 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		index_buffer = ReadBuffer(delstate->irel, delstate->iblknum);
 		d.index_page = BufferGetPage(index_buffer);
 	}
-	if (bottomup_taking && inplace_index_deduplicates(delstate->irel) &&
+	if (d.bottomup_taking && inplace_index_deduplicates(delstate->irel) &&
 		dedup_makes_room(d.index_page, delstate->bottomupfreespace))
 	{
 		/* that comes next */
@@ -779,59 +696,14 @@ inplace_index_delete_tuples(Relation rel, TM_IndexDeleteOp *delstate)
 		return InvalidTransactionId;
 	}
 
-	groups = make_groups(delstate, &ngroups);
+	if (d.bottomup_taking)
+		d.largest = largest_entry(d.index_page);
+	groups = delete_groups_make(delstate, d.bottomup_taking, &ngroups);
 	begin = begin_of_groups(&d);
 	if (delstate->bottomup)
-		neighbours = rank_groups(delstate, groups, &ngroups,
-								 !taking ? BOTTOMUP_MAX_BLOCKS :
-								 bottomup_taking && RelationUsesLocalBuffers(rel) ?
-								 BOTTOMUP_TAKING_MAX_LOCAL : ngroups,
-								 bottomup_taking ? &begin : NULL);
-	begin_reading_ahead(&d, neighbours, bottomup_taking, &ra);
-	if (bottomup_taking)
-		target = taking_target(&d);
-
-	for (int g = 0; g < ngroups; g++)
-	{
-		BlockGroup *group = &groups[g];
-		bool		found;
-		int			nwanted;
-
-		if (delstate->bottomup && nvisited > 0)
-		{
-			/*
-			 * Every block outside the run of neighbours has to be worth more:
-			 * be content with half as much from here on.
-			 */
-			if (nvisited >= neighbours && !taking)
-				target /= 2;
-			if (d.freed >= target || knows_no_more(&d, nvisited))
-				break;
-		}
-
-		/* the index page is locked */
-		if (unlikely(InterruptPending))
-			InplaceEndIfAsked();
-		read_ahead(rel, delstate, groups, ngroups, &ra, g);
-		if (group->left_alone)
-			continue;
-		nwanted = d.question.nwanted;
-		/* what is not known yet may be as fruitful as anything */
-		found = visit_block(&d, group) || d.question.nwanted > nwanted;
-		nvisited++;
-		if (d.question.nwanted > 0 && version_keys_are_many(d.question.keys))
-			break;
-		nfruitful += found;
-
-		/* where the best block has nothing, the next will not have more */
-		if (delstate->bottomup && !found && !taking)
-			break;
-		if (bottomup_taking && nvisited >= BOTTOMUP_TAKING_SAMPLE &&
-			nfruitful < nvisited / BOTTOMUP_TAKING_YIELD)
-			break;
-	}
-
-	let_go_for_more(&d, nvisited);
+		neighbours = delete_groups_rank(delstate, groups, &ngroups, most_blocks(&d),
+										d.bottomup_taking ? &begin : NULL);
+	let_go_for_more(&d, visit_groups(&d, groups, ngroups, neighbours));
 
 	/* what comes after the last deletable entry is of no use to the caller */
 	Assert(delstate->bottomup || d.nkept > 0 || delstate->ndeltids == 0);
