@@ -560,6 +560,7 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 	xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
+	inplace_expect_memory_locks();
 
 	rl.buffer = inplace_read_row_page(rel, ItemPointerGetBlockNumber(&rl.target.tid));
 	for (;;)

@@ -26,8 +26,9 @@
  *	   of an outer one stays, for its inner one may be rolled back.
  *	5. A lock is of a row of its table's storage at the time.  Whoever gives the table
  *	   other storage has it to itself until that is taken back, or the end.
- *	6. Nothing here outlives its transaction.  PREPARE TRANSACTION puts the locks on
- *	   the pages, as standbys and crash recovery know only those.
+ *	6. Nothing here outlives its transaction, nor a process that fails to end it.
+ *	   PREPARE TRANSACTION puts the locks on the pages, as standbys and crash
+ *	   recovery know only those.
  *
  * Lock order: the row's page, then a partition's lock; under it what the server takes to
  * tell whether an xid is running.
@@ -41,6 +42,7 @@
 #include "port/atomics.h"
 #include "page/slot.h"
 #include "row/memory_lock.h"
+#include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
@@ -73,6 +75,7 @@ static struct
 	Oid			relid;
 }			mine[MEMORY_LOCKS];
 static int	nmine = 0;
+static bool expected = false;	/* the end of this process, too */
 
 Size
 InplaceMemoryLockShmemSize(void)
@@ -171,10 +174,59 @@ inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off, uint32 
 	LWLockRelease(partition(bucket));
 }
 
+static void
+drop(int n)
+{
+	uint32		bucket = mine[n].bucket;
+	int32		i = my_first() + n;
+
+	LWLockAcquire(partition(bucket), LW_EXCLUSIVE);
+	if (inplace_memory_lock_heads[bucket] == i)
+		inplace_memory_lock_heads[bucket] = locks_shared[i].next;
+	else
+		for (int32 at = inplace_memory_lock_heads[bucket]; at >= 0; at = locks_shared[at].next)
+			if (locks_shared[at].next == i)
+			{
+				locks_shared[at].next = locks_shared[i].next;
+				break;
+			}
+	LWLockRelease(partition(bucket));
+	mine[n].used = false;
+	nmine--;
+}
+
+static void
+drop_all(void)
+{
+	for (int n = 0; n < MEMORY_LOCKS && nmine > 0; n++)
+		if (mine[n].used)
+			drop(n);
+}
+
+/*
+ * The process ends.  That its last transaction let go of its locks is not relied on:
+ * an error of somebody else's callback may have come first.  The next process would
+ * put its own into other buckets, with these still linked.
+ */
+static void
+process_exits(int code, Datum arg)
+{
+	drop_all();
+}
+
+void
+inplace_expect_memory_locks(void)
+{
+	if (likely(expected))
+		return;
+	on_shmem_exit(process_exits, (Datum) 0);
+	expected = true;
+}
+
 bool
 inplace_memory_lock_room(void)
 {
-	return nmine < inplace_row_locks_in_memory;
+	return expected && nmine < inplace_row_locks_in_memory;
 }
 
 void
@@ -208,27 +260,6 @@ inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 	lock->next = inplace_memory_lock_heads[mine[n].bucket];
 	inplace_memory_lock_heads[mine[n].bucket] = i;
 	LWLockRelease(partition(mine[n].bucket));
-}
-
-static void
-drop(int n)
-{
-	uint32		bucket = mine[n].bucket;
-	int32		i = my_first() + n;
-
-	LWLockAcquire(partition(bucket), LW_EXCLUSIVE);
-	if (inplace_memory_lock_heads[bucket] == i)
-		inplace_memory_lock_heads[bucket] = locks_shared[i].next;
-	else
-		for (int32 at = inplace_memory_lock_heads[bucket]; at >= 0; at = locks_shared[at].next)
-			if (locks_shared[at].next == i)
-			{
-				locks_shared[at].next = locks_shared[i].next;
-				break;
-			}
-	LWLockRelease(partition(bucket));
-	mine[n].used = false;
-	nmine--;
 }
 
 void
@@ -272,11 +303,8 @@ inplace_next_memory_lock(int *n, Oid *relid, RelFileLocator *locator,
 static void
 transaction_ends(XactEvent event, void *arg)
 {
-	if (!XactIsLeft(event))
-		return;
-	for (int n = 0; n < MEMORY_LOCKS && nmine > 0; n++)
-		if (mine[n].used)
-			drop(n);
+	if (XactIsLeft(event))
+		drop_all();
 }
 
 static void

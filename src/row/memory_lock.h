@@ -66,6 +66,9 @@ inplace_get_memory_locks(Relation rel, BlockNumber blk, OffsetNumber off,
 		inplace_memory_locks_of(rel, blk, off, bucket, locks);
 }
 
+/* no page is locked: this process may put some there */
+extern void inplace_expect_memory_locks(void);
+
 /* may one more be put there? */
 extern bool inplace_memory_lock_room(void);
 

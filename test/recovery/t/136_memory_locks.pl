@@ -11,8 +11,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('primary', conf => 'autovacuum = off');
+my $node = new_node('primary', conf => "autovacuum = off\nmax_connections = 20");
 my $lib = build_module($node, 'hold_page');
+my $abort_fails = build_module($node, 'abort_fails');
 my $release = $node->basedir . '/release';
 $node->start;
 
@@ -57,6 +58,30 @@ is(one($node, sprintf($others, 'UPDATE')), '19 22', 'locked by a session');
 is(one($node, "SELECT pg_terminate_backend($pid, 60000)"), 't', '... that is terminated');
 is(one($node, sprintf($others, 'UPDATE')), '19 20 21 22', '... and nothing is');
 eval { $locker->quit };
+
+# Nor does one whose rollback fails.  Another process gets its place, and must not take the
+# locks for its own.  (The server's own assertions do not bear a second rollback.)
+if (one($node, 'SHOW debug_assertions') eq 'off')
+{
+	one($node, qq{
+		CREATE FUNCTION abort_fails() RETURNS void LANGUAGE C AS '$abort_fails';
+		BEGIN;
+		SELECT abort_fails();
+		SELECT id FROM t WHERE id BETWEEN 20 AND 22 FOR UPDATE;
+		ROLLBACK});
+	like(slurp_file($node->logfile), qr/FATAL:  a callback fails/, 'a rollback fails');
+	my $watcher = psql_session($node);
+	my @seen;
+	foreach (1 .. 25)
+	{
+		my $next = psql_session($node);
+		$next->query_safe($_) foreach 'BEGIN', 'SELECT id FROM t WHERE id = 20 FOR UPDATE';
+		push @seen, $watcher->query_safe(sprintf($others, 'UPDATE'));
+		$next->quit;
+	}
+	is(join('|', @seen), join('|', ('19 21 22') x 25), '... and leaves no locks behind');
+	$watcher->quit;
+}
 
 # Those of a prepared transaction are there again after a crash.
 one($node, q{
