@@ -46,6 +46,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/atomics.h"
+#include "process_exit.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "xact_end.h"
@@ -175,14 +176,21 @@ forget_scans_of_sub(SubXactEvent event, SubTransactionId sub,
 
 /* the end of a transaction is the end of its scans, however they ended */
 static void
-forget_scans(XactEvent event, void *arg)
+forget_all_scans(void)
 {
-	if (!XactIsLeft(event) || !any_scan)
+	if (!any_scan)
 		return;
 	memset(nscans, 0, sizeof(nscans));
 	pg_atomic_write_u64(&my_slot()->slot.indexes, 0);
 	any_scan = false;
 	forget_parallel();
+}
+
+static void
+forget_scans(XactEvent event, void *arg)
+{
+	if (XactIsLeft(event))
+		forget_all_scans();
 }
 
 static void
@@ -192,6 +200,7 @@ first_scan(void)
 
 	if (!registered)
 	{
+		InplaceForgetAtExit(forget_all_scans);
 		RegisterXactCallback(forget_scans, NULL);
 		RegisterSubXactCallback(forget_scans_of_sub, NULL);
 	}

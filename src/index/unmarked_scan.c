@@ -23,8 +23,8 @@
  *	   the mark later, and finds it.
  *	 - The bits of a backend go with its transaction, however that ends: a scan lasts no longer.
  *	   What an error in a subtransaction has ended may stay registered until then.  (A cursor
- *	   may go on that was first read in the subtransaction.)  A backend that is lost without a
- *	   transaction's end takes all others along, and shared memory with them.
+ *	   may go on that was first read in the subtransaction.)  They go with its process, too, if
+ *	   that fails to end its transaction.
  *
  * Nobody waits here, and no lock is taken.  Setting a bit has a full barrier behind it, as
  * reading the bits has before it.
@@ -37,6 +37,7 @@
 #include "index/unmarked_scan.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "process_exit.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "xact_end.h"
@@ -94,15 +95,22 @@ own_word(int bit)
 }
 
 static void
-forget_scans(XactEvent event, void *arg)
+forget_all_scans(void)
 {
-	if (!XactIsLeft(event) || nall == 0)
+	if (nall == 0)
 		return;
 	memset(nscans, 0, sizeof(nscans));
 	nall = 0;
 	this_xact++;
 	for (int bit = 0; bit < INDEX_BITS; bit += WORD_BITS)
 		pg_atomic_write_u64(own_word(bit), 0);
+}
+
+static void
+forget_scans(XactEvent event, void *arg)
+{
+	if (XactIsLeft(event))
+		forget_all_scans();
 }
 
 /* the caller looks at the mark afterwards */
@@ -114,7 +122,10 @@ inplace_unmarked_begin(UnmarkedScan *scan, Oid indexid)
 	Assert(scan->xact == 0);
 	Assert(MyProc - ProcGlobal->allProcs < MaxBackends);
 	if (!registered)
+	{
+		InplaceForgetAtExit(forget_all_scans);
 		RegisterXactCallback(forget_scans, NULL);
+	}
 	registered = true;
 	scan->bit = indexid % INDEX_BITS;
 	scan->xact = this_xact;

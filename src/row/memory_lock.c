@@ -41,8 +41,8 @@
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "page/slot.h"
+#include "process_exit.h"
 #include "row/memory_lock.h"
-#include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
@@ -204,22 +204,15 @@ drop_all(void)
 }
 
 /*
- * The process ends.  That its last transaction let go of its locks is not relied on:
- * an error of somebody else's callback may have come first.  The next process would
- * put its own into other buckets, with these still linked.
+ * If they were left behind the next process would put its own into other buckets, with
+ * these still linked.
  */
-static void
-process_exits(int code, Datum arg)
-{
-	drop_all();
-}
-
 void
 inplace_expect_memory_locks(void)
 {
 	if (likely(expected))
 		return;
-	on_shmem_exit(process_exits, (Datum) 0);
+	InplaceForgetAtExit(drop_all);
 	expected = true;
 }
 
