@@ -72,6 +72,7 @@
 #include "executor/executor.h"
 #include "nodes/parsenodes.h"
 #include "own.h"
+#include "process_exit.h"
 #include "storage/proc.h"
 #include "tcop/pquery.h"
 #include "undo/hold.h"
@@ -122,10 +123,35 @@ may_use_slot(void)
 		MyProc - ProcGlobal->allProcs < MaxBackends;
 }
 
+static void
+withdraw(void)
+{
+	if (!published)
+		return;
+	pg_atomic_write_u32(&my_slot()->xmin, InvalidTransactionId);
+	pg_atomic_fetch_sub_u32(&undo_holders->count, 1);
+	published = false;
+}
+
+/* the next process in this place would have it for its own snapshot */
+static void
+forget_slot(void)
+{
+	withdraw();
+	pg_atomic_write_u32(&my_slot()->lxid, InvalidLocalTransactionId);
+}
+
 /* what was given out to rely on an earlier transaction does not count */
 static void
 begin_use(void)
 {
+	static bool registered = false;
+
+	if (unlikely(!registered))
+	{
+		InplaceForgetAtExit(forget_slot);
+		registered = true;
+	}
 	if (slot_lxid == ProcLxid(MyProc))
 		return;
 	slot_lxid = ProcLxid(MyProc);
@@ -165,16 +191,6 @@ check_unknown_snapshot(Snapshot snapshot, TransactionId passed)
 }
 
 /* ---------------- REPEATABLE READ, SERIALIZABLE ---------------- */
-
-static void
-withdraw(void)
-{
-	if (!published)
-		return;
-	pg_atomic_write_u32(&my_slot()->xmin, InvalidTransactionId);
-	pg_atomic_fetch_sub_u32(&undo_holders->count, 1);
-	published = false;
-}
 
 static bool
 reported_idle(void)
