@@ -35,6 +35,10 @@ process_exits(int code, Datum arg)
 void
 InplaceForgetAtExit(ForgetAtExit forget)
 {
+	/* again, if what the caller did next failed */
+	for (int i = 0; i < nforgets; i++)
+		if (forgets[i] == forget)
+			return;
 	if (nforgets == MOST_FORGETS)
 		elog(ERROR, "too many callbacks for the end of a process");
 	if (nforgets == 0)

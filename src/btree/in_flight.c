@@ -174,7 +174,6 @@ forget_scans_of_sub(SubXactEvent event, SubTransactionId sub,
 		forget_parallel();
 }
 
-/* the end of a transaction is the end of its scans, however they ended */
 static void
 forget_all_scans(void)
 {
@@ -186,6 +185,7 @@ forget_all_scans(void)
 	forget_parallel();
 }
 
+/* the end of a transaction is the end of its scans, however they ended */
 static void
 forget_scans(XactEvent event, void *arg)
 {
