@@ -41,6 +41,7 @@
 #include "inplace.h"
 
 #include "page/tuple.h"
+#include "process_exit.h"
 #include "undo/append.h"
 #include "undo/limit.h"
 #include "undo/record.h"
@@ -132,6 +133,8 @@ UndoWriterFor(UndoKind kind, bool images)
 	Assert(kind < UNDO_SHARED_KINDS);
 	return &writers[2 * kind + (images ? 1 : 0)];
 }
+
+static void UndoForgetAtExit(void);
 
 /* ---------------- taking extents, and handing them back ---------------- */
 
@@ -296,6 +299,7 @@ UndoTakeExtent(UndoKind kind, UndoWriter *w, bool limited, bool missing_ok)
 	bool		full;
 
 	AssertNoPageLock();
+	InplaceForgetAtExit(UndoForgetAtExit);
 	UndoReserveOwned();
 	UndoUnpinPage(w);
 
@@ -404,6 +408,15 @@ UndoHandBack(bool needs_scan)
 	written_level = 0;
 	last_change.ptr = InvalidUndoPtr;
 	prepared = NULL;
+}
+
+/*
+ * The process ends, and its rollback has not come to us.
+ */
+static void
+UndoForgetAtExit(void)
+{
+	UndoHandBack(true);
 }
 
 /* ---------------- transaction callbacks ---------------- */

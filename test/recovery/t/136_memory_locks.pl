@@ -60,12 +60,16 @@ is(one($node, sprintf($others, 'UPDATE')), '19 20 21 22', '... and nothing is');
 eval { $locker->quit };
 
 # Nor does one whose rollback fails.  Another process gets its place, and must not take the
-# locks for its own.  (The server's own assertions do not bear a second rollback.)
+# locks for its own, and its undo is given back.  (The server's own assertions do not bear a
+# second rollback.)
 if (one($node, 'SHOW debug_assertions') eq 'off')
 {
 	one($node, qq{
 		CREATE FUNCTION abort_fails() RETURNS void LANGUAGE C AS '$abort_fails';
+		CREATE TABLE w (v text) USING inplace;
+		INSERT INTO w SELECT repeat('w', 1000) FROM generate_series(1, 5000);
 		BEGIN;
+		UPDATE w SET v = repeat('v', 1000);
 		SELECT abort_fails();
 		SELECT id FROM t WHERE id BETWEEN 20 AND 22 FOR UPDATE;
 		ROLLBACK});
@@ -81,6 +85,8 @@ if (one($node, 'SHOW debug_assertions') eq 'off')
 	}
 	is(join('|', @seen), join('|', ('19 21 22') x 25), '... and leaves no locks behind');
 	$watcher->quit;
+	undo_floor_reached($node, '... and no undo', 30);
+	is(one($node, 'SELECT DISTINCT v = repeat(chr(119), 1000) FROM w'), 't', '... and its changes are rolled back');
 }
 
 # Those of a prepared transaction are there again after a crash.
