@@ -114,6 +114,8 @@ typedef struct RowLocking
 	LockWaitPolicy wait_policy;
 	bool		follow;			/* locks what follows the version meant, too */
 	bool		find_last;		/* goes on to the newest version */
+	bool		shares_page;	/* may come to a lock in memory: looks at the
+								 * row with its page share-locked */
 	TM_FailureData *tmfd;
 	Buffer		buffer;			/* pinned */
 	Buffer		vmbuffer;
@@ -190,6 +192,33 @@ somebody_is_changing(RowLocking *rl)
 }
 
 /*
+ * Lock the row's page, as inplace_lock_row_page does.  A lock in memory leaves the page as
+ * it is, so it is share-locked for that: of rows on one page many may be locked
+ * at once.  What else may be needed is found out with the page locked; then it is
+ * locked exclusively, from then on.
+ */
+static bool
+lock_page(RowLocking *rl)
+{
+	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
+	Page		page;
+
+	if (rl->shares_page)
+	{
+		inplace_lock_page(rl->buffer, LW_SHARED);
+		page = RowPage(rl->rel, rl->buffer);
+		if (off <= PageGetMaxOffsetNumber(page) &&
+			ItemIdIsNormal(PageGetItemId(page, off)) &&
+			inplace_xid_status(rl->rel, PageGetTupleAt(page, off),
+							   rl->buffer) != XID_ABORTED)
+			return true;
+		LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+		rl->shares_page = false;
+	}
+	return inplace_lock_row_page(rl->rel, rl->buffer, off, &rl->vmbuffer);
+}
+
+/*
  * Look at the row; if there is one its page is locked, and the tuple normal.
  * *passing: see above.
  */
@@ -201,9 +230,7 @@ look_at_row(RowLocking *rl, CommandId cid, bool *passing)
 	*passing = rl->tmfd->traversed && somebody_is_changing(rl);
 	if (*passing)
 		return TM_BeingModified;
-	if (!inplace_lock_row_page(rl->rel, rl->buffer,
-							   ItemPointerGetOffsetNumber(&rl->target.tid),
-							   &rl->vmbuffer))
+	if (!lock_page(rl))
 	{
 		rl->tmfd->ctid = rl->target.tid;
 		return TM_Deleted;
@@ -476,13 +503,30 @@ lock_in_memory(const RowLocking *rl)
 }
 
 /*
- * Is the undo reserved that the lock takes?  If not, the page is unlocked for that.
+ * A FOR UPDATE of a row that we have put there: mark_own_row_exclusive.
  */
 static bool
-undo_reserved(RowLocking *rl, TransactionId xid)
+marks_own_row(RowLocking *rl, TransactionId xid)
 {
-	if (have_lock(rl, xid) || lock_in_memory(rl) ||
-		!inplace_lock_lacks_undo(rl->rel, &rl->rc, &rl->room))
+	return rl->mode == LockTupleExclusive && put_here(rl, xid);
+}
+
+/*
+ * Can the lock be taken with the page locked as it is, and the undo that is reserved?
+ * If not, the page is unlocked, and we look at the row again.
+ */
+static bool
+can_take_lock(RowLocking *rl, TransactionId xid)
+{
+	bool		unchanged = have_lock(rl, xid) || lock_in_memory(rl);
+
+	if (rl->shares_page && (!unchanged || marks_own_row(rl, xid)))
+	{
+		LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+		rl->shares_page = false;
+		return false;
+	}
+	if (unchanged || !inplace_lock_lacks_undo(rl->rel, &rl->rc, &rl->room))
 		return true;
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	UndoReserve(rl->rel, &rl->room);
@@ -490,33 +534,38 @@ undo_reserved(RowLocking *rl, TransactionId xid)
 }
 
 /*
- * The row is ours to lock, and its page locked.  Where it moves we have it already.
+ * The row is ours to lock, and its page locked.  Where it moves we have it already.  False
+ * if another backend was quicker; the page is unlocked then.
  */
-static void
+static bool
 take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot, ItemPointer tid)
 {
 	const RowCheck *rc = &rl->rc;
 	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
+	bool		have = have_lock(rl, xid);
+	bool		in_memory = !have && lock_in_memory(rl);
 	TransactionId locker;
 	bool		multi;
 	LockTupleMode strongest;
 
-	if (rl->mode == LockTupleExclusive && put_here(rl, xid))
-		mark_own_row_exclusive(rl->rel, rl->buffer, rl->vmbuffer, off);
-
-	store_locked(rl->rel, rl->buffer, &rl->target, rc->below_busy, slot, tid);
-	if (have_lock(rl, xid))
-		return;
-	if (lock_in_memory(rl))
+	if (in_memory &&
+		!inplace_take_memory_lock(rl->rel, ItemPointerGetBlockNumber(&rl->target.tid),
+								  off, xid, rl->mode))
 	{
-		inplace_take_memory_lock(rl->rel, ItemPointerGetBlockNumber(&rl->target.tid), off,
-								 xid, rl->mode);
-		return;
+		Assert(rl->shares_page);
+		LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+		return false;
 	}
+	if (marks_own_row(rl, xid))
+		mark_own_row_exclusive(rl->rel, rl->buffer, rl->vmbuffer, off);
+	store_locked(rl->rel, rl->buffer, &rl->target, rc->below_busy, slot, tid);
+	if (have || in_memory)
+		return true;
 
 	inplace_compute_lockers(rc, xid, rl->mode, &locker, &multi, &strongest);
 	inplace_set_row_lock(rl->rel, rl->buffer, rl->vmbuffer, off, rc, &rl->room, xid,
 						 locker, multi, strongest);
+	return true;
 }
 
 static void
@@ -534,6 +583,7 @@ begin_locking(RowLocking *rl, Relation rel, ItemPointer tid, Snapshot snapshot,
 	rl->follow = (flags & TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS) != 0;
 	rl->find_last = (flags & TUPLE_LOCK_FLAG_FIND_LAST_VERSION) != 0;
 	rl->tmfd = tmfd;
+	rl->shares_page = mode >= LockTupleNoKeyExclusive && inplace_memory_lock_room();
 	inplace_target_init(&rl->target, tid, snapshot);
 	/* found in another way: the row is meant, whatever its version */
 	if (rl->target.kind == TARGET_SEEN && means_found_row(flags, slot) &&
@@ -556,11 +606,10 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 	ItemPointerData moving;
 
 	InplaceRequirePreload();
-	begin_locking(&rl, rel, tid, snapshot, slot, mode, wait_policy, flags, tmfd);
-
 	xid = GetCurrentTransactionId();
 	MultiXactIdSetOldestMember();
 	inplace_expect_memory_locks();
+	begin_locking(&rl, rel, tid, snapshot, slot, mode, wait_policy, flags, tmfd);
 
 	rl.buffer = inplace_read_row_page(rel, ItemPointerGetBlockNumber(&rl.target.tid));
 	for (;;)
@@ -603,7 +652,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 			go_on_to_newest(&rl, tmfd->ctid);
 			continue;
 		}
-		if (result == TM_Ok && !undo_reserved(&rl, xid))
+		if (result == TM_Ok &&
+			!(can_take_lock(&rl, xid) && take_lock(&rl, xid, slot, tid)))
 			continue;
 		break;
 	}
@@ -617,10 +667,8 @@ inplace_tuple_lock(Relation rel, ItemPointer tid, Snapshot snapshot,
 
 	page = RowPage(rel, rl.buffer);
 	off = ItemPointerGetOffsetNumber(&rl.target.tid);
-	if (result == TM_Ok)
-		take_lock(&rl, xid, slot, tid);
-	else if (off <= PageGetMaxOffsetNumber(page) &&
-			 ItemIdIsNormal(PageGetItemId(page, off)))
+	if (result != TM_Ok && off <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, off)))
 		store_locked(rel, rl.buffer, &rl.target, false, slot, NULL);
 	LockBuffer(rl.buffer, BUFFER_LOCK_UNLOCK);
 	leave(&rl);

@@ -17,8 +17,11 @@
  *	1. Only locks that exclude each change of the row by others are here.  So while
  *	   one is, the row keeps its TID and its newest version but for the locker's own
  *	   changes, and no lock has to follow it, or to be known of an older version.
- *	2. A lock is put here with the row's page exclusively locked, when all that
- *	   could be in the way has been looked at under the same lock of the page.
+ *	2. A lock is put here with the row's page locked, when all that could be in the
+ *	   way has been looked at under the same lock of the page.  The page may be
+ *	   share-locked: whoever changes the row, or puts a lock on the page, has it
+ *	   exclusively locked.  Only another lock that is put here could come in between,
+ *	   so that is looked for again under the partition's lock.
  *	   The row's header stays as it is.  So a backend that unlocks the page between
  *	   its look and its change asks again for locks here, whatever the header says.
  *	3. A lock counts as long as its xid is running.  A subtransaction's goes with it.
@@ -222,10 +225,28 @@ inplace_memory_lock_room(void)
 	return expected && nmine < inplace_row_locks_in_memory;
 }
 
-void
+/*
+ * Has another transaction that is running put a lock of the row here?  The partition is
+ * locked.
+ */
+static bool
+others_are_here(Relation rel, BlockNumber blk, OffsetNumber off, uint32 bucket)
+{
+	int			first = my_first();
+
+	for (int32 i = inplace_memory_lock_heads[bucket]; i >= 0; i = locks_shared[i].next)
+		if ((i < first || i >= first + MEMORY_LOCKS) &&
+			is_of_row(&locks_shared[i], rel, blk, off) &&
+			TransactionIdIsInProgress(locks_shared[i].xid))
+			return true;
+	return false;
+}
+
+bool
 inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 						 TransactionId xid, LockTupleMode mode)
 {
+	uint32		bucket = inplace_memory_lock_bucket(RelationGetRelid(rel), blk, off);
 	int			n = 0;
 	int			i;
 	MemoryLock *lock;
@@ -236,23 +257,28 @@ inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 	if (n == MEMORY_LOCKS)
 		elog(ERROR, "no room for a row lock in memory");
 
-	mine[n].used = true;
-	mine[n].bucket = inplace_memory_lock_bucket(RelationGetRelid(rel), blk, off);
-	mine[n].sub = GetCurrentSubTransactionId();
-	mine[n].relid = RelationGetRelid(rel);
-	nmine++;
-
 	i = my_first() + n;
 	lock = &locks_shared[i];
+	LWLockAcquire(partition(bucket), LW_EXCLUSIVE);
+	if (others_are_here(rel, blk, off, bucket))
+	{
+		LWLockRelease(partition(bucket));
+		return false;
+	}
 	lock->locator = RelLocator(rel);
 	lock->blk = blk;
 	lock->off = off;
 	lock->mode = mode;
 	lock->xid = xid;
-	LWLockAcquire(partition(mine[n].bucket), LW_EXCLUSIVE);
-	lock->next = inplace_memory_lock_heads[mine[n].bucket];
-	inplace_memory_lock_heads[mine[n].bucket] = i;
-	LWLockRelease(partition(mine[n].bucket));
+	lock->next = inplace_memory_lock_heads[bucket];
+	inplace_memory_lock_heads[bucket] = i;
+	mine[n].used = true;
+	mine[n].bucket = bucket;
+	mine[n].sub = GetCurrentSubTransactionId();
+	mine[n].relid = RelationGetRelid(rel);
+	nmine++;
+	LWLockRelease(partition(bucket));
+	return true;
 }
 
 void

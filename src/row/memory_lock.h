@@ -72,8 +72,11 @@ extern void inplace_expect_memory_locks(void);
 /* may one more be put there? */
 extern bool inplace_memory_lock_room(void);
 
-/* there is room, the page is exclusively locked, and nothing is in the way */
-extern void inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
+/*
+ * There is room, the page is locked, and nothing was in the way.  False if another backend
+ * that has it share-locked, too, has put a lock there meanwhile.
+ */
+extern bool inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 									 TransactionId xid, LockTupleMode mode);
 
 /* this very (sub)transaction has changed the row: that is a lock, too */

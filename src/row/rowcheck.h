@@ -57,8 +57,8 @@ inplace_queue_for(RowCheck *rc, const InplaceTupleHeaderData *version)
 }
 
 /*
- * The page is exclusively locked, the item normal and its newest version not
- * aborted.  TM_Ok: go ahead; TM_BeingModified: wait with inplace_row_wait and
+ * The page is locked, the item normal and its newest version not aborted.
+ * TM_Ok: go ahead; TM_BeingModified: wait with inplace_row_wait and
  * check again.  Others: tmfd is filled.
  */
 extern TM_Result inplace_row_check(Relation rel, Buffer buffer,
