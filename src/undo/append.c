@@ -410,9 +410,7 @@ UndoHandBack(bool needs_scan)
 	prepared = NULL;
 }
 
-/*
- * The process ends, and its rollback has not come to us.
- */
+/* the process ends, and its rollback has not come to us */
 static void
 UndoForgetAtExit(void)
 {
