@@ -508,7 +508,8 @@ lock_in_memory(const RowLocking *rl)
 static bool
 marks_own_row(RowLocking *rl, TransactionId xid)
 {
-	return rl->mode == LockTupleExclusive && put_here(rl, xid);
+	return rl->mode == LockTupleExclusive && put_here(rl, xid) &&
+		(rl->rc.base.t_infomask & (IP_KEYS_UPDATED | IP_SPECULATIVE)) == 0;
 }
 
 /*
@@ -562,6 +563,7 @@ take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot, ItemPointer t
 	if (have || in_memory)
 		return true;
 
+	Assert(!rl->shares_page);
 	inplace_compute_lockers(rc, xid, rl->mode, &locker, &multi, &strongest);
 	inplace_set_row_lock(rl->rel, rl->buffer, rl->vmbuffer, off, rc, &rl->room, xid,
 						 locker, multi, strongest);
