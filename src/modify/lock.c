@@ -94,8 +94,7 @@ mark_own_row_exclusive(Relation rel, Buffer buffer, Buffer vmbuffer,
 {
 	InplaceTupleHeader tup = PageGetTupleAt(RowPage(rel, buffer), off);
 
-	if (tup->t_infomask & (IP_KEYS_UPDATED | IP_SPECULATIVE))
-		return;
+	Assert((tup->t_infomask & (IP_KEYS_UPDATED | IP_SPECULATIVE)) == 0);
 	START_CRIT_SECTION();
 	tup->t_infomask |= IP_KEYS_UPDATED;
 	MarkBufferDirty(buffer);
@@ -158,6 +157,24 @@ first_change(RowLocking *rl)
 }
 
 /*
+ * Share-lock the page.  Returns the row; NULL, with the page unlocked, if there is none.
+ */
+static InplaceTupleHeader
+share_row_page(RowLocking *rl)
+{
+	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
+	Page		page;
+
+	inplace_lock_page(rl->buffer, LW_SHARED);
+	page = RowPage(rl->rel, rl->buffer);
+	if (off <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, off)))
+		return PageGetTupleAt(page, off);
+	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+	return NULL;
+}
+
+/*
  * Is another transaction changing the version, in whatever way?  On the way to the
  * newest version a backend stops at such a one only to wait for that transaction.  If
  * so the page stays share-locked.  Backends that have waited for an older version, or for
@@ -166,26 +183,19 @@ first_change(RowLocking *rl)
 static bool
 somebody_is_changing(RowLocking *rl)
 {
-	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
-	Page		page;
-	InplaceTupleHeader tup;
+	InplaceTupleHeader tup = share_row_page(rl);
 
-	inplace_lock_page(rl->buffer, LW_SHARED);
-	page = RowPage(rl->rel, rl->buffer);
-	if (off <= PageGetMaxOffsetNumber(page) &&
-		ItemIdIsNormal(PageGetItemId(page, off)))
+	if (tup == NULL)
+		return false;
+	/* (whether it is a new row does not show if it is locked) */
+	if (!(tup->t_infomask & (IP_FRESH | IP_SPECULATIVE)) &&
+		!HdrIsLocked(tup) &&
+		inplace_xid_status(rl->rel, tup, rl->buffer) == XID_IN_PROGRESS)
 	{
-		tup = PageGetTupleAt(page, off);
-		/* (whether it is a new row does not show if it is locked) */
-		if (!(tup->t_infomask & (IP_FRESH | IP_SPECULATIVE)) &&
-			!HdrIsLocked(tup) &&
-			inplace_xid_status(rl->rel, tup, rl->buffer) == XID_IN_PROGRESS)
-		{
-			memset(&rl->rc, 0, sizeof(rl->rc));
-			rl->rc.status = XID_IN_PROGRESS;
-			rl->rc.wait_xid = first_change(rl);
-			return true;
-		}
+		memset(&rl->rc, 0, sizeof(rl->rc));
+		rl->rc.status = XID_IN_PROGRESS;
+		rl->rc.wait_xid = first_change(rl);
+		return true;
 	}
 	LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
 	return false;
@@ -200,22 +210,21 @@ somebody_is_changing(RowLocking *rl)
 static bool
 lock_page(RowLocking *rl)
 {
-	OffsetNumber off = ItemPointerGetOffsetNumber(&rl->target.tid);
-	Page		page;
-
 	if (rl->shares_page)
 	{
-		inplace_lock_page(rl->buffer, LW_SHARED);
-		page = RowPage(rl->rel, rl->buffer);
-		if (off <= PageGetMaxOffsetNumber(page) &&
-			ItemIdIsNormal(PageGetItemId(page, off)) &&
-			inplace_xid_status(rl->rel, PageGetTupleAt(page, off),
-							   rl->buffer) != XID_ABORTED)
-			return true;
-		LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+		InplaceTupleHeader tup = share_row_page(rl);
+
+		if (tup != NULL)
+		{
+			if (inplace_xid_status(rl->rel, tup, rl->buffer) != XID_ABORTED)
+				return true;
+			LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+		}
 		rl->shares_page = false;
 	}
-	return inplace_lock_row_page(rl->rel, rl->buffer, off, &rl->vmbuffer);
+	return inplace_lock_row_page(rl->rel, rl->buffer,
+								 ItemPointerGetOffsetNumber(&rl->target.tid),
+								 &rl->vmbuffer);
 }
 
 /*
@@ -509,7 +518,7 @@ static bool
 marks_own_row(RowLocking *rl, TransactionId xid)
 {
 	return rl->mode == LockTupleExclusive && put_here(rl, xid) &&
-		(rl->rc.base.t_infomask & (IP_KEYS_UPDATED | IP_SPECULATIVE)) == 0;
+		(current_tuple(rl)->t_infomask & (IP_KEYS_UPDATED | IP_SPECULATIVE)) == 0;
 }
 
 /*
@@ -555,6 +564,7 @@ take_lock(RowLocking *rl, TransactionId xid, TupleTableSlot *slot, ItemPointer t
 	{
 		Assert(rl->shares_page);
 		LockBuffer(rl->buffer, BUFFER_LOCK_UNLOCK);
+		CHECK_FOR_INTERRUPTS();
 		return false;
 	}
 	if (marks_own_row(rl, xid))

@@ -135,9 +135,10 @@ is_of_row(const MemoryLock *lock, Relation rel, BlockNumber blk, OffsetNumber of
 		RelFileLocatorEquals(lock->locator, RelLocator(rel));
 }
 
-void
-inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off, uint32 bucket,
-						MemoryLocks *locks)
+/* the partition is locked */
+static void
+look_into_bucket(Relation rel, BlockNumber blk, OffsetNumber off, uint32 bucket,
+				 MemoryLocks *locks)
 {
 	int			first = my_first();
 
@@ -146,7 +147,6 @@ inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off, uint32 
 	locks->xid = InvalidTransactionId;
 	locks->mode = LockTupleKeyShare;
 
-	LWLockAcquire(partition(bucket), LW_SHARED);
 	for (int32 i = inplace_memory_lock_heads[bucket]; i >= 0; i = locks_shared[i].next)
 	{
 		const MemoryLock *lock = &locks_shared[i];
@@ -174,6 +174,14 @@ inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off, uint32 
 			locks->mode = (LockTupleMode) lock->mode;
 		}
 	}
+}
+
+void
+inplace_memory_locks_of(Relation rel, BlockNumber blk, OffsetNumber off, uint32 bucket,
+						MemoryLocks *locks)
+{
+	LWLockAcquire(partition(bucket), LW_SHARED);
+	look_into_bucket(rel, blk, off, bucket, locks);
 	LWLockRelease(partition(bucket));
 }
 
@@ -225,23 +233,6 @@ inplace_memory_lock_room(void)
 	return expected && nmine < inplace_row_locks_in_memory;
 }
 
-/*
- * Has another transaction that is running put a lock of the row here?  The partition is
- * locked.
- */
-static bool
-others_are_here(Relation rel, BlockNumber blk, OffsetNumber off, uint32 bucket)
-{
-	int			first = my_first();
-
-	for (int32 i = inplace_memory_lock_heads[bucket]; i >= 0; i = locks_shared[i].next)
-		if ((i < first || i >= first + MEMORY_LOCKS) &&
-			is_of_row(&locks_shared[i], rel, blk, off) &&
-			TransactionIdIsInProgress(locks_shared[i].xid))
-			return true;
-	return false;
-}
-
 bool
 inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 						 TransactionId xid, LockTupleMode mode)
@@ -250,6 +241,7 @@ inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 	int			n = 0;
 	int			i;
 	MemoryLock *lock;
+	MemoryLocks locks;
 
 	Assert(mode >= LockTupleNoKeyExclusive);
 	while (n < MEMORY_LOCKS && mine[n].used)
@@ -260,7 +252,8 @@ inplace_take_memory_lock(Relation rel, BlockNumber blk, OffsetNumber off,
 	i = my_first() + n;
 	lock = &locks_shared[i];
 	LWLockAcquire(partition(bucket), LW_EXCLUSIVE);
-	if (others_are_here(rel, blk, off, bucket))
+	look_into_bucket(rel, blk, off, bucket, &locks);
+	if (TransactionIdIsValid(locks.xid))
 	{
 		LWLockRelease(partition(bucket));
 		return false;
